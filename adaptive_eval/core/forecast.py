@@ -6,24 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.board import SessionAnswers, SessionContrasts
+from adaptive_eval.core.board import SessionContrasts
 from adaptive_eval.core.budget import PICODOLLARS, Account, Budget
 from adaptive_eval.core.goals import OPEN, AllOf, BestK, Condition, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, PairForecast, Range, RunForecast
-from adaptive_eval.core.spec import SessionSpec
-from scorio.sequential.parts import (
-    BoardScores,
-    Bools,
-    Called,
-    Calls,
-    Floats,
-    Ints,
-    OpenContrasts,
-    covariance_of,
-    noise_of,
-    simulate_calls,
-)
+from scorio.sequential.parts import Bools, Floats, Ints, simulate_board
 
 PATHS = 100
 MOST_PAIRS = 200
@@ -59,25 +47,15 @@ def forecast(
     known = (latest.questions[fold.needed] >= 1) & (latest.trials[fold.needed] >= 2.0)
     if not known.all() or _repeats_are_copies(comparison, states):
         return None
-    open_ = np.flatnonzero((fold.verdict == OPEN) & ~fold.lost)
-    rows = _hardest(comparison, open_)
+    rows = _hardest(comparison, np.flatnonzero((fold.verdict == OPEN) & ~fold.lost))
     if not fold.needed[rows].any():
         return None
     # Once the cap has ended the run, the question is what a higher one would bring.
     cap = HORIZON_PASSES if ended else spec.stopping.max_passes or HORIZON_PASSES
-    calls = simulate_calls(
-        _scores(spec, comparison.answers),
-        _contrasts(comparison, rows),
-        fold.levels,
-        _needed(goal.condition, fold.verdict.size, rows),
-        enough=fold.enough_at[:, rows] >= 0,
-        horizon=cap * spec.questions,
-        rng=np.random.default_rng((spec.seed, budget.completed)),
-        paths=PATHS,
-        equivalence=comparison.margin,
-        called=Called(fold.won + open_.size - rows.size, fold.tied, fold.held, fold.failed),
-    )
-    unasked = _unasked(comparison, states, calls)  # (L, paths)
+    rng = np.random.default_rng((spec.seed, budget.completed))
+    needed, horizon = _needed(goal.condition, fold.verdict.size, rows), cap * spec.questions
+    calls = simulate_board(comparison, rows, needed, horizon=horizon, rng=rng, paths=PATHS)
+    unasked = _unasked(comparison, states, calls.until)  # (L, paths)
     more = unasked + np.array(states.in_flight)[:, None]
     done = np.maximum(np.array(states.issued) - np.array(states.in_flight) - np.array(states.skipped), 1)
     spent = [account.spent for account in budget.models]
@@ -99,7 +77,7 @@ def forecast(
         trials=range_of(more.sum(axis=0)),
         tokens=range_of(tokens),
         usd=range_of(usd) if budget.priced else None,
-        pairs=_of_pairs(comparison, rows, calls.steps.T, cap * spec.questions),
+        pairs=_of_pairs(comparison, rows, calls.steps.T, horizon),
     )
 
 
@@ -186,59 +164,10 @@ def _chances(reached: Floats, completed: int) -> tuple[Chance, ...]:
     return tuple(found)
 
 
-def _scores(spec: SessionSpec, board: SessionAnswers) -> BoardScores:
-    """Collect what is known of the models; several tasks are treated as one."""
-    models = len(spec.names)
-    within, held, by_round = np.zeros((3, models))
-    between = np.zeros((models, models))
-    stored = np.arange(models) >= len(spec.models)
-    for weight, cells in zip(spec.task_weights, board.cells, strict=True):
-        noise, of_score = noise_of(cells)
-        within += weight * noise
-        by_round += weight * noise * cells.variance_by_rounds()
-        held += weight**2 * of_score
-        between += weight * covariance_of(cells, noise)
-    share = np.where(within > 0.0, by_round / np.maximum(within, 1e-12), 1.0)
-    until = (1 + spec.samples_per_prompt) * spec.questions if any(spec.own_rounds) else np.inf
-    return BoardScores(
-        board.scores().difference[:, 0],
-        np.where(stored, np.inf, np.maximum(board.progress, 1.0)),
-        between,
-        np.where(stored, 0.0, within),
-        np.where(stored, held, 0.0),
-        share,
-        spec.questions,
-        until,
-        spec.stopping.target == "population",
-    )
-
-
-def _contrasts(comparison: SessionContrasts, rows: Ints) -> OpenContrasts:
-    """Collect the estimates of the contrasts."""
-    goal = comparison.contrasts
-    levels = comparison.fold.levels
-    latest = comparison.latest
-    single = goal.single[rows]
-    binary = not single.any() and all(cells.binary for cells in comparison.answers.cells)
-    late = np.where(single, levels.tie(0), levels.guard)
-    return OpenContrasts(
-        goal.first[rows],
-        goal.second[rows],
-        goal.value[rows],
-        goal.width[rows],
-        goal.claim[rows],
-        np.minimum(latest.variance[rows], 1e6),
-        np.maximum(comparison.fold.progress[rows], 1.0),
-        np.zeros(rows.size) if binary else late,
-        late,
-        *comparison.courses.bet_squares(rows),
-    )
-
-
-def _unasked(comparison: SessionContrasts, states: ModelStates, calls: Calls) -> Floats:
+def _unasked(comparison: SessionContrasts, states: ModelStates, until: Floats) -> Floats:
     """Return the trials that each model needs in addition to those in flight, path by path; (L, paths)."""
     models = range(len(comparison.spec.models))
-    needed = calls.until[:, : len(models)].T.copy()
+    needed = until[:, : len(models)].T.copy()
     needed[[comparison.answers.determinism.done(model) for model in models]] = 0.0
     return np.asarray(np.maximum(needed - np.array(states.issued)[:, None], 0.0))
 

@@ -17,8 +17,10 @@ from math import exp, log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats
+from scorio._arrays import Bools, Floats, Ints
 from scorio.sequential.answer_bets import ON_ANSWERS, ON_QUESTIONS, bet_steps, least_lead
+from scorio.sequential.answers import Answers
+from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import ENOUGH_NOISE, TRUST, Contrasts
 from scorio.sequential.evidence import (
@@ -30,7 +32,7 @@ from scorio.sequential.evidence import (
     tie_boundary,
     tie_variance,
 )
-from scorio.sequential.fold import Levels
+from scorio.sequential.fold import OPEN, Levels
 from scorio.sequential.moments import cell_sums
 from scorio.sequential.trial_sequence import MAX_REPEATS, REPEAT_EVERY
 
@@ -517,6 +519,83 @@ def simulate_calls(
     until = np.where(until > 0.0, np.maximum(pace * until, start + 1.0), 0.0)
     done = np.asarray(~wanted.any(axis=1) & (until <= horizon).all(axis=1))
     return Calls(np.where(called_at <= horizon, called_at, np.inf), np.minimum(until, horizon), done)
+
+
+def simulate_board(
+    board: Board,
+    rows: Ints,
+    needed: Callable[[Bools, Floats, Bools], Bools],
+    *,
+    horizon: float,
+    rng: np.random.Generator,
+    paths: int = 100,
+) -> Calls:
+    """Simulate the calls of some open contrasts of a board; the rest is as in :func:`simulate_calls`."""
+    fold = board.fold
+    # Winners among the contrasts that are not simulated may come first.
+    others = int(((fold.verdict == OPEN) & ~fold.lost).sum()) - rows.size
+    return simulate_calls(
+        _scores_of(board.answers),
+        _contrasts_of(board, rows),
+        fold.levels,
+        needed,
+        enough=fold.enough_at[:, rows] >= 0,
+        horizon=horizon,
+        rng=rng,
+        paths=paths,
+        equivalence=board.margin,
+        called=Called(fold.won + others, fold.tied, fold.held, fold.failed),
+    )
+
+
+def _scores_of(answers: Answers) -> BoardScores:
+    """Collect what is known of the models; several tasks are treated as one."""
+    models, questions = answers.progress.size, answers.run_sequence.questions
+    within, held, by_round = np.zeros((3, models))
+    between = np.zeros((models, models))
+    stored = np.arange(models) >= len(answers.furthest)
+    for weight, cells in zip(answers.weights, answers.cells, strict=True):
+        noise, of_score = noise_of(cells)
+        within += weight * noise
+        by_round += weight * noise * cells.variance_by_rounds()
+        held += weight**2 * of_score
+        between += weight * covariance_of(cells, noise)
+    rounds = np.inf
+    if any(cells.rounds is not None for cells in answers.cells):
+        rounds = (1 + answers.run_sequence.sequences[0].samples_per_prompt) * questions
+    return BoardScores(
+        score=answers.scores().difference[:, 0],
+        steps=np.where(stored, np.inf, np.maximum(answers.progress, 1.0)),
+        between=between,
+        within=np.where(stored, 0.0, within),
+        held=np.where(stored, held, 0.0),
+        share=np.where(within > 0.0, by_round / np.maximum(within, 1e-12), 1.0),
+        questions=questions,
+        rounds=rounds,
+        population=answers.target == "population",
+    )
+
+
+def _contrasts_of(board: Board, rows: Ints) -> OpenContrasts:
+    """Collect the estimates of contrasts."""
+    contrasts, levels = board.contrasts, board.fold.levels
+    single = contrasts.single[rows]
+    binary = not single.any() and all(cells.binary for cells in board.answers.cells)
+    late = np.where(single, levels.tie(0), levels.guard)
+    squares, stake = board.courses.bet_squares(rows)
+    return OpenContrasts(
+        first=contrasts.first[rows],
+        second=contrasts.second[rows],
+        value=contrasts.value[rows],
+        width=contrasts.width[rows],
+        claim=contrasts.claim[rows],
+        variance=np.minimum(board.latest.variance[rows], 1e6),
+        steps=np.maximum(board.fold.progress[rows], 1.0),
+        early=np.zeros(rows.size) if binary else late,
+        late=late,
+        squares=squares,
+        stake=stake,
+    )
 
 
 def _pace(scores: BoardScores, contrasts: OpenContrasts, paths: int, rng: np.random.Generator) -> Floats:

@@ -51,13 +51,7 @@ if TYPE_CHECKING:
     from scorio.sequential.one_look import look_at_difference as look_at_difference
     from scorio.sequential.one_look import look_at_score as look_at_score
     from scorio.sequential.one_look_result import FixedTest as FixedTest
-    from scorio.sequential.outlook import BoardScores as BoardScores
-    from scorio.sequential.outlook import Called as Called
-    from scorio.sequential.outlook import Calls as Calls
-    from scorio.sequential.outlook import OpenContrasts as OpenContrasts
-    from scorio.sequential.outlook import covariance_of as covariance_of
-    from scorio.sequential.outlook import noise_of as noise_of
-    from scorio.sequential.outlook import simulate_calls as simulate_calls
+    from scorio.sequential.outlook import simulate_board as simulate_board
     from scorio.sequential.repeated import RepeatedScores as RepeatedScores
     from scorio.sequential.rounds import trial_weights as trial_weights
     from scorio.sequential.rules import Anytime as Anytime
@@ -132,15 +126,7 @@ _HOMES = {
         "look_at_difference",
         "look_at_score",
     ),
-    "scorio.sequential.outlook": (
-        "BoardScores",
-        "Called",
-        "Calls",
-        "OpenContrasts",
-        "covariance_of",
-        "noise_of",
-        "simulate_calls",
-    ),
+    "scorio.sequential.outlook": ("simulate_board",),
     "scorio.sequential.rounds": ("trial_weights",),
     "scorio.sequential.rules": (
         "Anytime",
