@@ -1,9 +1,11 @@
 """Good enough is enough: trials of the goal top-k, and wrong claims, with and without the margin's claim.
 
     python benchmarks/good_enough.py --data R.npz ... --runs 20
+    python benchmarks/good_enough.py --saturated --runs 20
     python benchmarks/good_enough.py --at-margin --runs 400
 
-`--data` flips coins with the shares of right answers in recorded outcomes (arrays `correct` and `count`).
+`--data` flips coins with the shares of right answers in recorded outcomes (arrays `correct` and `count`);
+`--saturated` coins of ten models from 93 to 99 % right whose hard questions are alike, another board a run.
 Columns: mean trials where every pair across the cut is decided ("decided"), with the claim that no other
 model is better by more than the margin ("claim"), and with the claim where all models are asked the same
 ("uniform"). With k = 1 also those of others, with the same margin; all draw questions at random:
@@ -23,8 +25,11 @@ better than every other by exactly the margin, so the choice of another is count
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import log
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +38,7 @@ from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.goals import BestK
 from adaptive_eval.core.spec import AllocationSpec, GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import GivenChances, drivers
+from scorio.study import biased_coins
 
 Floats = NDArray[np.float64]
 
@@ -184,6 +190,12 @@ def chances(path: str) -> Floats:
     return np.asarray(share[share.mean(axis=1) >= 0.05])
 
 
+def saturated(questions: int, seed: int) -> Floats:
+    """Return chances of ten models that are right in 93 to 99 %."""
+    means = tuple(np.linspace(0.93, 0.99, 10).tolist())
+    return np.asarray(biased_coins(means, questions, seed=seed, concentration=4.0, correlation=0.8).p)
+
+
 def at_margin(models: int, questions: int, margin: float, mean: float, seed: int) -> Floats:
     """Return chances of which the last model alone is best, all others worse by exactly the margin."""
     rng = np.random.default_rng([seed, 3])
@@ -197,10 +209,16 @@ def at_margin(models: int, questions: int, margin: float, mean: float, seed: int
     return np.asarray(chance)
 
 
+def _whatever_the_seed(chance: Floats, seed: int) -> Floats:
+    del seed
+    return chance
+
+
 def main() -> None:
     """Print a row for each set, or each board at the margin."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", nargs="+", default=[])
+    parser.add_argument("--saturated", action="store_true")
     parser.add_argument("--at-margin", action="store_true")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--passes", type=int, default=40)
@@ -208,14 +226,22 @@ def main() -> None:
     parser.add_argument("--models", type=int, nargs="+", default=[2, 5])
     parser.add_argument("--k", type=int, default=1)
     options = parser.parse_args()
-    for path in options.data:
-        chance = chances(path)
-        models, questions = chance.shape
+    boards: dict[str, Callable[[int], Floats]] = {
+        Path(path).name: partial(_whatever_the_seed, chances(path)) for path in options.data
+    }
+    for questions in (30, 100, 200) if options.saturated else ():
+        boards[f"93-99 % right, {questions} questions"] = partial(saturated, questions)
+    for board, chance_of in boards.items():
+        models, questions = chance_of(0).shape
         spec = spec_of(models, questions, options.margin, options.k, options.passes)
         uniform = replace(spec, allocation=AllocationSpec(models="uniform", questions="auto"))
         ours = {"decided": (spec, False), "claim": (spec, True), "uniform": (uniform, True)}
-        true, found = chance.mean(axis=1), dict[str, list[tuple[int, bool]]]()
+        found, length = dict[str, list[tuple[int, bool]]](), list[int]()
         for seed in range(options.runs):
+            chance = chance_of(seed)
+            true = chance.mean(axis=1)
+            if options.k == 1 and (seed == 0 or options.saturated):
+                length.append(fixed_n(chance, options.margin, 0.05))
             for name, (of_run, claims) in ours.items():
                 trials, chosen, _ = run(replace(of_run, seed=seed), chance, seed, claims=claims)
                 left = [model for model in range(len(true)) if model not in chosen]
@@ -226,8 +252,8 @@ def main() -> None:
                 found.setdefault(name, []).append((trials, bool(true.max() > true[leader] + options.margin)))
         means = {name: np.mean(rows, axis=0).tolist() for name, rows in found.items()}
         if options.k == 1:
-            means["fixed N"] = [fixed_n(chance, options.margin, 0.05), 0.05]
-        print(f"{path.rsplit('/', 1)[-1]} {chance.shape} margin {options.margin}")
+            means["fixed N"] = [float(np.mean(length)), 0.05]
+        print(f"{board} {(models, questions)} margin {options.margin}")
         for name, (trials, missed) in means.items():
             share = trials / means["decided"][0]
             print(f"  {name:12} {trials:9,.0f} trials ({share:.2f}), wrong {missed:.3f}", flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -91,8 +91,8 @@ def simulate(
     Raises
     ------
     UsageError
-        If an argument is out of range, the answers do not fit the spec, or nothing bounds a run: tied models
-        would never stop.
+        If an argument is out of range, the answers do not fit the spec, nothing bounds a run (tied models
+        would never stop), or a process ends: so it does where a script calls this while it is imported.
 
     Examples
     --------
@@ -238,7 +238,16 @@ class Simulator:
             yield from map(job.each, pieces)
             return
         with process_pool(pool) as executor:
-            yield from executor.map(job.each, pieces)
+            try:
+                yield from executor.map(job.each, pieces)
+            except BrokenExecutor as error:
+                raise UsageError(_ENDED) from error
+
+
+_ENDED = (
+    'a process that simulates has ended: a script calls simulate below `if __name__ == "__main__":`, since '
+    "each process imports it again; workers=1 needs no other process, and less memory"
+)
 
 
 def without_budgets(spec: SessionSpec, *, but_trials: bool = False) -> SessionSpec:

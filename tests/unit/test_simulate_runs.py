@@ -1,7 +1,10 @@
 """Simulated runs: their answers, results, files."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -334,3 +337,16 @@ def test_what_is_wrong_with_many_rows_alike_is_said_once(tmp_path):
     assert second.startswith("  line 31: there is no question")
     assert "more" not in second
     assert (len(others), "… and 22 more" in last) == (8, True)
+
+
+def test_a_script_that_its_processes_import_again_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nfrom adaptive_eval.simulate import BiasedCoins, simulate\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom simulation_scripts import bounded_spec\n"
+        "simulate(bounded_spec(2), BiasedCoins((0.8, 0.4)), 4, seed=1, workers=2)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1]
+    assert (done.returncode, last.partition(":")[0]) == (1, "adaptive_eval.errors.UsageError")
+    assert all(words in last for words in ("__main__", "workers=1"))
