@@ -339,6 +339,7 @@ def test_what_is_wrong_with_many_rows_alike_is_said_once(tmp_path):
     assert (len(others), "… and 22 more" in last) == (8, True)
 
 
+@pytest.mark.slow
 def test_a_script_that_its_processes_import_again_is_told_so(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
