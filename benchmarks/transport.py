@@ -122,7 +122,7 @@ def main() -> None:
     with canned_server() as url:
         for _ in range(options.turns):
             for variant in variants:
-                turns[variant].append(in_own_process(url, *variant, options.request_options))
+                turns[variant].append(in_own_process(url, *variant, options.requests))
     print("in flight  transport  call      requests/s   CPU ms/request   p50 ms   p95 ms   longest ms")
     for (transport, how, in_flight), results in turns.items():
         figures = {name: statistics.median(result[name] for result in results) for name in results[0]}

@@ -32,7 +32,7 @@ from unittest.mock import patch
 import zstandard
 from watching import MODELS, NAMES, QUESTIONS, STARTED, Moments, make, store
 
-from adaptive_eval.store.queries import TRIALS
+from adaptive_eval.store.queries import FILTERS, TRIALS
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.run_files import in_words, stored_bytes, trial_bytes
 from adaptive_eval.store.trial_rows import TrialDecoder, checksum_of
@@ -147,17 +147,18 @@ def with_answers(folder: Path, count: int) -> None:
 READER = "from adaptive_eval.store.reader import RunReader\nreader = RunReader(run)\n"
 EXPORT = (
     "from adaptive_eval.build.describe import describe_run\n"
-    "from adaptive_eval.interop import parquet_parts, run_tables\n"
+    "from adaptive_eval.interop import run_tables\n"
     "rows = lambda: run_tables.trial_rows(reader, describe_run(reader))\n"
 )
 READINGS = {
     "reading all answers": "look = lambda: sum(1 for _ in reader.trials())",
     "export to Parquet parts": EXPORT
-    + "look = lambda: parquet_parts.write_parts(rows(), run.with_name('parts'))",
+    + "look = lambda: run_tables.write_parts(rows(), run.with_name('parts'))",
     "export to JSON Lines": EXPORT + "look = lambda: run_tables.write_jsonl(rows(), open('/dev/null', 'w'))",
 }
 LOOKS = {
-    "first look of the page": "from adaptive_eval.views.web_runs import Watch\nlook = Watch(run).page",
+    "first look of the page": "from adaptive_eval.views.web_runs import WatchedRun\n"
+    "look = WatchedRun(run).page",
     "report": "from adaptive_eval.views.files import write_reports\nlook = lambda: write_reports(run)",
     "newest 50 trials": "look = lambda: list(reader.trials(newest_first=True, limit=50))",
     "requests without an answer": "look = reader.unanswered",
@@ -195,7 +196,7 @@ REST = (
 
 
 ALL_TRIALS = {
-    **dict.fromkeys(("models", "questions", "step", "category", "missing", "discarded", "after_stop")),
+    **dict.fromkeys(FILTERS),
     "last": -1,
     "end": sys.maxsize,
     "batch": -1,
