@@ -627,6 +627,7 @@ def test_stored_answers_are_references_and_priors_of_a_later_run(made, kind, tmp
         own, old = (of_model(of, line["model"]) for of in (trials_of(new), trials))
         expected = posterior(kind, own, earlier=old)
         assert {name: line[name] for name in expected} == near(expected)
+    assert "lead to its results" in runs.printed("validate", new)
 
 
 @pytest.mark.parametrize("questions", ["shared", "rounds"])

@@ -19,6 +19,8 @@ from adaptive_eval.core.stored_spec import spec_from_json, spec_to_json
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.codec import dump_json, load_json, pack
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import AttemptRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views import reading
 
 
@@ -126,6 +128,20 @@ def test_a_trial_that_is_taken_away_changes_the_results(run):
         db.execute("DELETE FROM outcomes WHERE id = ?", (last,))
     db.close()
     assert runs.command("validate", run).return_value == 1
+
+
+def test_what_may_have_been_billed_without_an_answer_counts_in_a_replay(run):
+    with RunReader(run) as reader:
+        (first,) = reader.trials(limit=1)
+        before = replay(reader).results.warnings
+    with RunWriter.open(run) as writer:
+        address = "http://127.0.0.1:9/v1"
+        writer.attempt(AttemptRecord(first.request.key, 2, address, runs.STARTED, 1.0, None, "timeout"))
+        writer.commit()
+    with RunReader(run) as reader:
+        after = replay(reader).results.warnings
+    assert len(after) == len(before) + 1
+    assert any("may have been billed" in words for words in after)
 
 
 def _shown(run, out):
