@@ -10,7 +10,7 @@ from adaptive_eval.core.goals import OPEN, BestK, Goal, make_goal
 from adaptive_eval.core.references import PreviousTrials, check_references, load_references
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec, decidable_contrasts
-from scorio.sequential import parts
+from scorio.sequential import Board, parts
 from scorio.sequential.parts import KNOWN, Answers, Cells, Floats, Ints, RunSequence
 
 
@@ -123,7 +123,7 @@ class SessionAnswers(Answers):
         return np.asarray(trials)
 
 
-class SessionContrasts(parts.Board):
+class SessionContrasts(Board):
     """All contrasts of a session, or those of another goal about its models."""
 
     answers: SessionAnswers

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.results import ContrastKind
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
+from scorio.sequential import rank_intervals
 from scorio.sequential.parts import BETTER as BETTER
 from scorio.sequential.parts import OPEN as OPEN
 from scorio.sequential.parts import SINGLE as SINGLE
 from scorio.sequential.parts import TIE as TIE
 from scorio.sequential.parts import WORSE as WORSE
-from scorio.sequential.parts import Bools, Contrasts, Ints, Known, rank_intervals
+from scorio.sequential.parts import Bools, Contrasts, Ints, Known
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,15 +14,13 @@ from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.held import LABELS
 from adaptive_eval.core.one_look import OneLook
 from adaptive_eval.core.results import Results, StopVerdict, TaskResult, TaskScore
+from scorio.sequential import FixedTest, LabelBets, label_bets
 from scorio.sequential.parts import (
     Bools,
-    FixedTest,
     Floats,
     Ints,
     Known,
-    LabelBets,
     expected_log_e,
-    label_bets,
 )
 
 TEST: Final = "bets on labels"

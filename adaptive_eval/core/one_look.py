@@ -31,7 +31,8 @@ from adaptive_eval.core.results import (
     TaskScore,
 )
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
-from scorio.sequential.parts import FixedTest, Floats, Ints, look_at_difference, look_at_score
+from scorio.sequential import FixedTest
+from scorio.sequential.parts import Floats, Ints, look_at_difference, look_at_score
 
 _LEAST_P = 1e-300
 

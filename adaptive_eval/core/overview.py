@@ -4,7 +4,6 @@ The evidence is data; :mod:`adaptive_eval.views` makes sentences of it.
 """
 
 from collections.abc import Mapping, Sequence
-from math import log
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,15 +32,7 @@ from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import spec_warnings
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.decisions import RULE_GROUP
-from scorio.sequential.parts import (
-    Bools,
-    Call,
-    ContrastBlock,
-    Floats,
-    confidence_radius,
-    fixed_passes,
-    log_tie_evidence,
-)
+from scorio.sequential.parts import Bools, Call, ContrastBlock, Floats
 
 Waiting: TypeAlias = Mapping[int, Sequence[int]]
 """Models, each with those that hold it back."""
@@ -64,7 +55,7 @@ def results(
     warnings.extend(budget.warnings())
     family = "top-set" if spec.of_a_set else spec.stopping.family
     prior = None if spec.prior is None else spec.prior.source
-    fixed_passes = None if stopped is None else _fixed_passes(comparison)
+    fixed_passes = None if stopped is None else comparison.fixed_passes(FIXED_POWER)
     return Results(
         goal=spec.goal.text,
         rule=spec.stopping.rule,
@@ -190,28 +181,6 @@ FIXED_POWER = 0.9
 """Chance with which a run of fixed length is to find what was found here."""
 
 
-def _fixed_passes(comparison: SessionContrasts) -> int | None:
-    """Return the passes of a fixed run whose tests find every decided pair with :data:`FIXED_POWER`.
-
-    A winner at the difference found, a tie between equal models. Only if the questions are the target: for a
-    population, more trials of the same questions add little.
-    """
-    spec, goal, verdict = comparison.spec, comparison.contrasts, comparison.fold.verdict
-    decided = np.flatnonzero((verdict != OPEN) & ~goal.single & ~goal.claimed)
-    if decided.size == 0 or spec.references or spec.stopping.target != "benchmark":
-        return None
-    noise = np.zeros(len(spec.models))
-    for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
-        noise += weight * weight * cells.mean_noise() / cells.sequence.questions
-    of_tie = comparison.margin or 1.0  # without a margin only models without noise are tied
-    to_find = np.where(verdict == TIE, of_tie, np.abs(comparison.latest.difference))[decided]
-    if not (to_find > 0.0).all():
-        return None
-    both = noise[goal.first[decided]] + noise[goal.second[decided]]
-    passes = fixed_passes(both, to_find, comparison.alpha, goal.first.size, FIXED_POWER)
-    return int(passes.max())
-
-
 def _pass_cost(comparison: SessionContrasts, budget: Budget) -> float | None:
     """Return what one trial of every question of every model costs, if the run decides by it."""
     answers, asked = comparison.answers, np.arange(len(comparison.spec.models))
@@ -331,10 +300,7 @@ def _tie_margins(comparison: SessionContrasts) -> Floats:
         near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
     if margin is None or stopping.rule == "zscore" or stopping.own_rule:
         return np.asarray(near)
-    size = np.abs(latest.difference) + latest.slack
-    log_e = log_tie_evidence(size, np.minimum(latest.margin, 1e6), margin)
-    of_ties = np.where(goal.claimed, np.nan, np.clip(log_e / comparison.fold.tie_threshold, 0.0, 1.0))
-    return np.where(goal.measured, near, of_ties)
+    return np.where(goal.measured, near, np.where(goal.claimed, np.nan, comparison.progress_to_ties(margin)))
 
 
 def pair_decision(comparison: SessionContrasts, call: Call) -> Decision:
@@ -374,18 +340,8 @@ def pair_decision(comparison: SessionContrasts, call: Call) -> Decision:
 
 
 def _population_interval(comparison: SessionContrasts, row: int) -> dict[str, float]:
-    """Return the interval of a known difference or score for questions like these, in score units.
-
-    What is known of these questions is a sample then: V = (Σ d² + κ)/M², for a score (Σ (y − ȳ)² + κ)/M².
-    """
-    spec, goal, variance = comparison.spec, comparison.contrasts, 0.0
-    for weight, cells in zip(spec.task_weights, comparison.answers.cells, strict=True):
-        first = cells.noise(int(goal.first[row]))[0]
-        gap = first - first.mean() if goal.single[row] else first - cells.noise(int(goal.second[row]))[0]
-        variance += weight**2 * (float(gap @ gap) - log(comparison.alpha)) / gap.size**2
-    radius = float(confidence_radius(variance, comparison.alpha))
-    middle = float(comparison.latest.difference[row])
-    low, high = (_shown_ends(comparison, row, end) for end in (middle - radius, middle + radius))
+    """Return the interval of a known difference or score for questions like these, in score units."""
+    low, high = (_shown_ends(comparison, row, end) for end in comparison.population_interval(row))
     return {"population_low": low, "population_high": high}
 
 

@@ -26,7 +26,7 @@ from adaptive_eval.options.limit_options import BudgetSpec as BudgetSpec
 from adaptive_eval.options.limit_options import Price as Price
 from adaptive_eval.trial import FIXED, STEPS, DiscardCause, ScoreRange
 from scorio.sequential import parts
-from scorio.sequential.parts import FEW, Levels
+from scorio.sequential.parts import Levels, has_answer_bets
 
 FLIP_SHARE = 0.1
 """Of the error rate, what the limits of the noise at temperature 0 may use; verdicts have the rest."""
@@ -353,8 +353,9 @@ class SessionSpec:
         chosen = self.allocation.questions
         if chosen != "auto":
             return (chosen == "rounds",) * len(self.tasks)
+        sizes = [len(task.questions) for task in self.tasks]
         suits = self.rounds_suit and self.spend != "time"  # a round is laid out from the one before
-        return tuple(suits and FEW < len(task.questions) <= ROUNDS_AT_MOST for task in self.tasks)
+        return tuple(suits and has_answer_bets(size) and size <= ROUNDS_AT_MOST for size in sizes)
 
     @property
     def tasks_in_rounds(self) -> tuple[str, ...]:

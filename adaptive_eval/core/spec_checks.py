@@ -5,7 +5,7 @@ otherwise give a meaningless verdict or a run that never ends.
 """
 
 from collections.abc import Iterable, Iterator
-from math import inf, log
+from math import inf
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import Coded, UsageError
 from adaptive_eval.options.decisions import conflicts
 from adaptive_eval.options.mistakes import dotted
-from scorio.sequential.parts import Bools, Ints, Sample, confidence_radius
+from scorio.sequential.parts import Bools, Ints, Sample
 
 
 def check_spec(spec: SessionSpec) -> None:
@@ -115,13 +115,13 @@ def _undecidable(spec: SessionSpec) -> str:
 def _few_clusters(task: str, clusters: tuple[str, ...], alpha: float) -> Iterator[Coded]:
     """Warn of clusters so few that even scores without spread would have intervals as wide as all scores."""
     sizes = np.unique(clusters, return_counts=True)[1]
-    worth = float(sizes.sum() ** 2 / (sizes**2).sum())
-    if confidence_radius(log(1.0 / alpha) / worth**2, alpha) >= 1.0:
+    sample = Sample.of(sizes)
+    if sample.least_radius(alpha) >= 1.0:
         yield Coded(
             "warning/few-clusters",
-            f"the {sizes.size} clusters of task {task} count as {worth:.1f} of equal sizes: at a confidence "
-            f"of {1.0 - alpha:g} so few say little about a population of clusters; intervals hold all "
-            "scores, and only large differences are decided",
+            f"the {sizes.size} clusters of task {task} count as {sample.worth[0]:.1f} of equal sizes: at a "
+            f"confidence of {1.0 - alpha:g} so few say little about a population of clusters; "
+            "intervals hold all scores, and only large differences are decided",
         )
 
 

@@ -15,7 +15,7 @@ from adaptive_eval.core.results import ChangedModel
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.records import LoggedTrial
 from adaptive_eval.trial import STEPS, ScoreRange, TrialKey
-from scorio.sequential.parts import DriftEvidence, rank_among
+from scorio.sequential.parts import DriftEvidence
 
 FALSE_ALARM: Final = 0.001
 """Chance of a false warning about a model and its servers in a run, at most, whenever one looks."""
@@ -47,7 +47,7 @@ class _History:
         if self.words:
             return False
         earlier, (level, worth) = self.seen.get(question, ()), value
-        self.evidence.add(rank_among(level, dict(earlier), uniform), value=worth)
+        self.evidence.add_among(level, dict(earlier), uniform, value=worth)
         self.seen[question] = _with_one_more(earlier, level)
         self.times.append(at)
         return self.evidence.peak >= self.limit

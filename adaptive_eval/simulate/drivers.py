@@ -26,7 +26,7 @@ from adaptive_eval.simulate.coins import ENDLESS, RepeatedAnswers, ReplicateAnsw
 from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import Missing, TrialOutcome, TrialRequest
-from scorio.sequential.parts import MISSING, STEP_BITS, Bools, Floats, Fold, Ints
+from scorio.sequential.parts import MISSING, Bools, Floats, Fold, Ints
 
 ONE_LOOK = 1.645
 """The paper's z for a ranking confidence of 95 %."""
@@ -60,7 +60,7 @@ class _Watched(SessionContrasts):
 
     def note(self) -> None:
         """Note that the models of needed contrasts were needed so far."""
-        position = self.fold.now >> STEP_BITS
+        position = self.fold.position
         for model in self._members() if position > 0 else ():
             self.needed_until[model] = max(self.needed_until[model], self.answers.steps_at(model, position))
 

@@ -123,6 +123,11 @@ def bet_steps(steps: ArrayLike, questions: int, first_round: float = inf, *, sam
     return bet
 
 
+def has_answer_bets(questions: int) -> bool:
+    """Return whether answers to so many questions are bet on: two of them move together too often."""
+    return questions > FEW
+
+
 class AnswerBets:
     """Running bets on the answers of pairs of models.
 

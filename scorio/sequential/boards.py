@@ -22,13 +22,15 @@ from scorio.sequential.contrasts import Contrasts, Target
 from scorio.sequential.courses import EXACT, Courses, Intervals
 from scorio.sequential.evidence import (
     MIN_TRIALS,
+    confidence_radius,
     log_evidence,
     log_evidence_above,
     log_evidence_of_claim,
     log_tie_evidence,
 )
 from scorio.sequential.families import family as family_of
-from scorio.sequential.fold import NEVER, OPEN, STEP_BITS, Event, Fold, Levels, Piece, moments
+from scorio.sequential.fixed import fixed_passes
+from scorio.sequential.fold import NEVER, OPEN, STEP_BITS, TIE, Event, Fold, Levels, Piece, moments
 from scorio.sequential.rules import Rule
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 
@@ -280,6 +282,48 @@ class Board:
         near = np.sqrt(growth) * distance  # 16 times the trials bring the noise down to a quarter
         far = np.where(self.contrasts.measured, 2.0 * slack >= self.contrasts.width, near <= noise)
         return needed & (slack > 0.0) & (noise <= slack) & far
+
+    def progress_to_ties(self, margin: float) -> Floats:
+        """Return the share of the evidence for a tie that each contrast has, from 0 to 1."""
+        size = np.abs(self.latest.difference) + self.latest.slack
+        log_e = log_tie_evidence(size, np.minimum(self.latest.margin, 1e6), margin)
+        return np.clip(log_e / self.fold.tie_threshold, 0.0, 1.0)
+
+    def population_interval(self, row: int) -> tuple[float, float]:
+        """Return the interval of a known difference or score for questions like these, in unit scores.
+
+        What is known of these questions is a sample then: V = (Σ d² + κ)/M², for a score (Σ (y − ȳ)² + κ)/M².
+        """
+        contrasts, variance = self.contrasts, 0.0
+        for weight, cells in zip(self.answers.weights, self.answers.cells, strict=True):
+            first = cells.noise(int(contrasts.first[row]))[0]
+            other = first.mean() if contrasts.single[row] else cells.noise(int(contrasts.second[row]))[0]
+            gap = first - other
+            variance += weight**2 * (float(gap @ gap) - log(self.alpha)) / gap.size**2
+        radius = float(confidence_radius(variance, self.alpha))
+        middle = float(self.latest.difference[row])
+        return middle - radius, middle + radius
+
+    def fixed_passes(self, power: float) -> int | None:
+        """Return the passes of a fixed run whose tests find every decided pair with this power.
+
+        A winner at the difference found, a tie between equal models. Only if the questions are the target:
+        for a population, more trials of the same questions add little.
+        """
+        contrasts, verdict, asked = self.contrasts, self.fold.verdict, len(self.answers.furthest)
+        decided = np.flatnonzero((verdict != OPEN) & ~contrasts.single & ~contrasts.claimed)
+        has_stored = self.answers.progress.size > asked
+        if decided.size == 0 or has_stored or self.answers.target != "benchmark":
+            return None
+        noise = np.zeros(asked)
+        for weight, cells in zip(self.answers.weights, self.answers.cells, strict=True):
+            noise += weight * weight * cells.mean_noise() / cells.sequence.questions
+        of_tie = self.margin or 1.0  # without a margin only models without noise are tied
+        to_find = np.where(verdict == TIE, of_tie, np.abs(self.latest.difference))[decided]
+        if not (to_find > 0.0).all():
+            return None
+        both = noise[contrasts.first[decided]] + noise[contrasts.second[decided]]
+        return int(fixed_passes(both, to_find, self.alpha, contrasts.first.size, power).max())
 
     # ------------------------------------------------------------------ foreseeing
 

@@ -72,13 +72,17 @@ class Sample:
         return cls([numbers], [1.0], bool((numbers > 1.0).any()), binary)
 
     @property
-    def _worth(self) -> Floats:
+    def worth(self) -> Floats:
         """How many equal clusters those of each task are worth."""
         return np.array([size.sum() ** 2 / (size**2).sum() for size in self.sizes])
 
     def _guarded(self, kappa: float) -> float:
         """Return the least variance by a guard alone."""
-        return float((np.square(self.weights) * kappa / self._worth**2).sum())
+        return float((np.square(self.weights) * kappa / self.worth**2).sum())
+
+    def least_radius(self, alpha: float) -> float:
+        """Return half the width of the interval of a score without spread."""
+        return float(confidence_radius(self._guarded(log(1.0 / alpha)), alpha))
 
     @property
     def _left(self) -> float:
@@ -121,7 +125,7 @@ class Sample:
         """Return the largest log e-value of a pair: one model is right everywhere, the other nowhere."""
         early = self.binary and not self.clustered
         guard = 0.0 if early else self._guarded(kappa)
-        least = self._left * (guard + 1.0 / self._worth.sum())
+        least = self._left * (guard + 1.0 / self.worth.sum())
         now = float(log_evidence(1.0, least, margin))
         questions = sum(float(size.sum()) for size in self.sizes)
         share = 1.0 if questions <= FEW else ON_QUESTIONS

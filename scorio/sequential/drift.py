@@ -113,6 +113,10 @@ class DriftEvidence:
         if self.peak >= 1e300:
             self.peak = inf
 
+    def add_among(self, level: float, earlier: Mapping[float, int], uniform: float, *, value: float) -> None:
+        """Take in one outcome by its rank: see :func:`rank_among`."""
+        self.add(rank_among(level, earlier, uniform), value=value)
+
     @property
     def change(self) -> int:
         """Number of outcomes before the change, by the bet that has won most."""

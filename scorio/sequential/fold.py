@@ -216,6 +216,11 @@ class Fold:
         self.needed = needed(self)
 
     @property
+    def position(self) -> int:
+        """The position of the log up to which it is read."""
+        return self.now >> STEP_BITS
+
+    @property
     def threshold(self) -> float:
         """Value the statistic must reach for the next winner."""
         return self.levels.winner(self.won)
@@ -337,7 +342,7 @@ class Fold:
             self.verdict[row] = TIE
             self.tied += not self._measured[row]
         self.decided_at[row] = step
-        return Event(row, int(self.verdict[row]), step, self.now >> STEP_BITS, threshold)
+        return Event(row, int(self.verdict[row]), step, self.position, threshold)
 
     def _count(self, row: int) -> None:
         """Count a winner, or a claim that holds or fails."""

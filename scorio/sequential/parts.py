@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from scorio._arrays import Bools as Bools
     from scorio._arrays import Floats as Floats
     from scorio._arrays import Ints as Ints
-    from scorio.sequential.answer_bets import FEW as FEW
+    from scorio.sequential.answer_bets import has_answer_bets as has_answer_bets
     from scorio.sequential.answers import FINISHED as FINISHED
     from scorio.sequential.answers import Answers as Answers
-    from scorio.sequential.boards import Board as Board
     from scorio.sequential.boards import Call as Call
     from scorio.sequential.boards import Known as Known
     from scorio.sequential.bounds import Sample as Sample
@@ -24,24 +23,16 @@ if TYPE_CHECKING:
     from scorio.sequential.contrasts import ContrastBlock as ContrastBlock
     from scorio.sequential.contrasts import Contrasts as Contrasts
     from scorio.sequential.drift import DriftEvidence as DriftEvidence
-    from scorio.sequential.drift import rank_among as rank_among
-    from scorio.sequential.evidence import confidence_radius as confidence_radius
-    from scorio.sequential.evidence import log_tie_evidence as log_tie_evidence
     from scorio.sequential.families import TopSet as TopSet
     from scorio.sequential.families import family as family
-    from scorio.sequential.families import rank_intervals as rank_intervals
-    from scorio.sequential.fixed import fixed_passes as fixed_passes
     from scorio.sequential.fold import BETTER as BETTER
     from scorio.sequential.fold import OPEN as OPEN
-    from scorio.sequential.fold import STEP_BITS as STEP_BITS
     from scorio.sequential.fold import TIE as TIE
     from scorio.sequential.fold import WORSE as WORSE
     from scorio.sequential.fold import Fold as Fold
     from scorio.sequential.fold import Levels as Levels
     from scorio.sequential.foresight import Foresight as Foresight
-    from scorio.sequential.labels import LabelBets as LabelBets
     from scorio.sequential.labels import expected_log_e as expected_log_e
-    from scorio.sequential.labels import label_bets as label_bets
     from scorio.sequential.moments import DROPPED as DROPPED
     from scorio.sequential.moments import KNOWN as KNOWN
     from scorio.sequential.moments import MISSING as MISSING
@@ -50,7 +41,6 @@ if TYPE_CHECKING:
     from scorio.sequential.moments import unit_scores as unit_scores
     from scorio.sequential.one_look import look_at_difference as look_at_difference
     from scorio.sequential.one_look import look_at_score as look_at_score
-    from scorio.sequential.one_look_result import FixedTest as FixedTest
     from scorio.sequential.outlook import simulate_board as simulate_board
     from scorio.sequential.repeated import RepeatedScores as RepeatedScores
     from scorio.sequential.rounds import trial_weights as trial_weights
@@ -66,13 +56,12 @@ _HOMES = {
         "Floats",
         "Ints",
     ),
-    "scorio.sequential.answer_bets": ("FEW",),
+    "scorio.sequential.answer_bets": ("has_answer_bets",),
     "scorio.sequential.answers": (
         "FINISHED",
         "Answers",
     ),
     "scorio.sequential.boards": (
-        "Board",
         "Call",
         "Known",
     ),
@@ -83,37 +72,22 @@ _HOMES = {
         "ContrastBlock",
         "Contrasts",
     ),
-    "scorio.sequential.drift": (
-        "DriftEvidence",
-        "rank_among",
-    ),
+    "scorio.sequential.drift": ("DriftEvidence",),
     "scorio.sequential.repeated": ("RepeatedScores",),
-    "scorio.sequential.evidence": (
-        "confidence_radius",
-        "log_tie_evidence",
-    ),
     "scorio.sequential.families": (
         "TopSet",
         "family",
-        "rank_intervals",
     ),
     "scorio.sequential.foresight": ("Foresight",),
-    "scorio.sequential.fixed": ("fixed_passes",),
-    "scorio.sequential.one_look_result": ("FixedTest",),
     "scorio.sequential.fold": (
         "BETTER",
         "OPEN",
-        "STEP_BITS",
         "TIE",
         "WORSE",
         "Fold",
         "Levels",
     ),
-    "scorio.sequential.labels": (
-        "LabelBets",
-        "expected_log_e",
-        "label_bets",
-    ),
+    "scorio.sequential.labels": ("expected_log_e",),
     "scorio.sequential.moments": (
         "DROPPED",
         "KNOWN",

@@ -5,10 +5,11 @@ from math import lgamma, log, pi
 import numpy as np
 import pytest
 
+from scorio.sequential import Board
 from scorio.sequential.answer_bets import AnswerBets, bet_steps, expected_log_bets, least_lead
 from scorio.sequential.cells import KNOWN, MISSING, Cells
 from scorio.sequential.clusters import RATES
-from scorio.sequential.parts import Anytime, Board, Contrasts
+from scorio.sequential.parts import Anytime, Contrasts
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 
 BINARY, GRADED = np.array([0.0, 1.0]), np.array([0.0, 0.3, 1.0])

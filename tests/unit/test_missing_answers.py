@@ -11,13 +11,13 @@ from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import Coded
+from scorio.sequential import Board
 from scorio.sequential.cells import KNOWN, MISSING, Cells, unit_scores
 from scorio.sequential.contrasts import Contrasts, joined
 from scorio.sequential.evidence import GUARD, confidence_radius, log_tie_evidence
 from scorio.sequential.flips import flip_limit
 from scorio.sequential.moments import fit_prior
 from scorio.sequential.pairs import PairReader
-from scorio.sequential.parts import Board
 from scorio.sequential.rules import Anytime, ZScore
 from scorio.sequential.trial_sequence import TrialSequence
 

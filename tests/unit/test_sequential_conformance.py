@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scorio.sequential import Board
 from scorio.sequential.cells import DROPPED, KNOWN, MISSING, Cells, unit_scores
 from scorio.sequential.contrasts import ContrastBlock, no_bets
 from scorio.sequential.evidence import (
@@ -20,7 +21,6 @@ from scorio.sequential.evidence import (
 )
 from scorio.sequential.fold import Course
 from scorio.sequential.pairs import PairReader
-from scorio.sequential.parts import Board
 from scorio.sequential.rules import Anytime, Exact, ExactReader, log_exact_evidence
 from scorio.sequential.trial_sequence import TrialSequence
 
