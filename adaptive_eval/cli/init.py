@@ -47,7 +47,12 @@ _MARGIN = SHARE
 )
 @option("--task task_name NAME", "A ready benchmark (adaptive-eval tasks) or a file.")
 @option("--dataset FILE", "A local copy of the benchmark's dataset.")
-@option("--margin N", "Models closer than this count as tied. Default: by simulation.", _MARGIN)
+@option(
+    "--margin N",
+    "Models closer than this count as tied; for one model, half the width of its interval. Default: by "
+    "simulation.",
+    _MARGIN,
+)
 @option("--trials N", "Budget in trials. Default: by simulation.", COUNT)
 @asking_options
 @flag("--force", "Replace FILE if it exists.")
@@ -55,9 +60,10 @@ def command(file: Path, **options: Any) -> None:
     """Write a first config to FILE (default: adaptive-eval.yaml), and its schema for editors next to it.
 
     Without an option, it asks for the value on a terminal. It asks the servers which models they list, checks
-    the config, and shows some margins with the trials that each probably takes. Nothing is spent.
+    the config, and shows some margins with the trials that each probably takes. Nothing is spent. Of one
+    model alone, the score is measured; the config says how it is held against a number instead.
     """
-    from adaptive_eval.run.new_config import USUAL, check, config_text, schema_text, task_of
+    from adaptive_eval.run.new_config import SCHEMA_LINE, USUAL, check, config_text, schema_text, task_of
 
     folder = file.resolve().parent
     if file.exists() and not options["force"]:
@@ -65,6 +71,7 @@ def command(file: Path, **options: Any) -> None:
     if not folder.is_dir():
         raise UsageError(f"{file}: there is no folder {folder}")
     models, asked = _models_of(options)
+    alone = len(models) == 1
     name = options["task_name"] or _asked("--task", "Ready benchmark or file", "gsm8k")[0]
     task = task_of(
         name,
@@ -83,14 +90,15 @@ def command(file: Path, **options: Any) -> None:
     margin, trials, about = options["margin"], options["trials"], ""
     draft = check(config_text(**written, margin=margin or USUAL, trials=None), folder)
     if margin is None or trials is None:
-        margin, trials, about = _afforded(draft.spec, margin, trials)
+        margin, trials, about = _afforded(draft.spec, margin, trials, alone=alone)
     text = config_text(**written, margin=margin, trials=trials, about_trials=about)
     check(text, folder)
     schema = folder / "adaptive-eval.schema.json"
     schema.write_text(schema_text(), encoding="utf-8")
-    file.write_text(text, encoding="utf-8")
-    what = f"{len(models)} models, task {draft.tasks[0].name}, margin {margin:g}, budget {trials:,} trials"
-    click.echo(f"{file}: {what}. Next:")
+    file.write_text(SCHEMA_LINE + text, encoding="utf-8")
+    many = "1 model" if alone else f"{len(models)} models"
+    goal = f"interval {2 * margin:g} wide" if alone else f"margin {margin:g}"
+    click.echo(f"{file}: {many}, task {draft.tasks[0].name}, {goal}, budget {trials:,} trials. Next:")
     for step in ("validate", "plan", "run"):
         click.echo(f"  adaptive-eval {step} {file}")
 
@@ -101,20 +109,11 @@ def _models_of(options: Mapping[str, Any]) -> tuple[list[Listed], Asked]:
 
     asked, urls, wanted = asked_of(options), options["urls"], options["wanted"]
     if wanted and not urls:
-        return _two_or_more(named_models(wanted, asked)), asked
+        return named_models(wanted, asked), asked
     urls = urls or _asked("--endpoint", "Servers, separated by spaces", "http://localhost:8000/v1")
     ask_key = _key if sys.stdin.isatty() else None
     listed, asked = list_models(urls, asked, wanted, say=partial(click.echo, err=True), ask_key=ask_key)
-    return _two_or_more(_chosen(listed, wanted)), asked
-
-
-def _two_or_more(models: list[Listed]) -> list[Listed]:
-    """Return models to compare; one alone is refused."""
-    if len(models) < 2:
-        raise UsageError(
-            f"a comparison needs two models, and there is {len(models)}; add an --endpoint or a --model"
-        )
-    return models
+    return _chosen(listed, wanted), asked
 
 
 def _key() -> str:
@@ -127,19 +126,25 @@ def _column(field: str, columns: list[str]) -> str:
     return str(click.prompt(f"Column of the {field}", type=click.Choice(columns)))
 
 
-def _afforded(spec: SessionSpec, margin: float | None, trials: int | None) -> tuple[float, int, str]:
+_TIED = "Models closer than this count as tied"
+_MEASURED = "Half the width of the interval that the score shall have"
+
+
+def _afforded(
+    spec: SessionSpec, margin: float | None, trials: int | None, *, alone: bool
+) -> tuple[float, int, str]:
     """Return a margin and a budget, asked for if there is a terminal, and a comment about the budget."""
     from adaptive_eval.run.new_config import MARGINS, offers, suggested
 
     click.echo("simulating the config for a margin and a budget …", err=True)
     offered = offers(spec, MARGINS if margin is None else [margin])
-    _show(offered)
+    _show(offered, alone=alone)
     chosen = suggested(offered, trials)
     if margin is None:
-        margin = float(_number("Models closer than this count as tied", chosen.margin, _MARGIN))
+        margin = float(_number(_MEASURED if alone else _TIED, chosen.margin, _MARGIN))
         if trials is None and margin not in MARGINS:
             offered = offers(spec, [margin])
-            _show(offered)
+            _show(offered, alone=alone)
         chosen = next((offer for offer in offered if offer.margin == margin), chosen)
     if trials is not None:
         return margin, trials, ""
@@ -147,10 +152,13 @@ def _afforded(spec: SessionSpec, margin: float | None, trials: int | None) -> tu
     return margin, trials, chosen.words if trials == chosen.trials else ""
 
 
-def _show(offered: list[Offer]) -> None:
+def _show(offered: list[Offer], *, alone: bool) -> None:
     from adaptive_eval.cli.simulating import per_cent, print_table
     from adaptive_eval.run.new_config import RUNS
 
+    title = f"A ranking takes about (by {RUNS} simulated runs each, neighbours one margin apart)"
+    if alone:
+        title = f"An interval two margins wide takes about (by {RUNS} simulated runs each, a score of 0.5)"
     print_table(
         ("margin", "trials, half of runs", "9 of 10 runs", "resolved"),
         [
@@ -162,7 +170,7 @@ def _show(offered: list[Offer]) -> None:
             )
             for offer in offered
         ],
-        title=f"A ranking takes about (by {RUNS} simulated runs each, neighbours one margin apart)",
+        title=title,
     )
 
 

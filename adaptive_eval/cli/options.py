@@ -216,11 +216,15 @@ asking_options = stacked(
 
 def asked_of(options: Mapping[str, Any]) -> Asked:
     """Return how all models are asked, from the options of :data:`asking_options`."""
+    from adaptive_eval.config.secret_checks import is_random_token
+    from adaptive_eval.options.mistakes import looks_like_secret
     from adaptive_eval.run.new_config import Asked
 
-    temperature = options["temperature"]
+    temperature, variable = options["temperature"], options["api_key_env"]
+    if variable is not None and (looks_like_secret(variable) or is_random_token(variable)):
+        raise UsageError("--api-key-env takes the name of a variable, and this looks like a key: export it")
     return Asked(
-        api_key_env=options["api_key_env"],
+        api_key_env=variable,
         max_tokens=options["max_tokens"],
         temperature=None if temperature == NO_TEMPERATURE else temperature,
         system=options["system"],

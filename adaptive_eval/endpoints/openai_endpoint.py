@@ -250,7 +250,9 @@ class OpenAIEndpoint(ABC):
             return f"{said}; is the key in {self._key_variable} the right one?"
         if self._own_headers:
             return f"{said}; are the headers right?"
-        return f"{said}; no key was sent: name the variable that holds it in api_key_env"
+        return (
+            f"{said}; no key was sent: name the variable that holds it in api_key_env, or with --api-key-env"
+        )
 
     async def aclose(self) -> None:
         """Close the connections. The endpoint cannot be used afterwards."""

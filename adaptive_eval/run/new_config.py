@@ -18,7 +18,7 @@ from adaptive_eval.config import parse_config
 from adaptive_eval.config.document import read_document, write_document
 from adaptive_eval.config.load_config import json_schema
 from adaptive_eval.config.short_forms import PROVIDERS, benchmarks
-from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, PermanentEndpointError, UsageError
 from adaptive_eval.simulate import BiasedCoins, simulate
@@ -44,6 +44,15 @@ _NUMBER = re.compile(r"(?:.*####)?\s*[-+$]?[\d,]*\.?\d+\s*%?", re.DOTALL)
 
 LIMIT = 4096
 """Most tokens of an answer where nothing else is said: half of the context, where that is less."""
+
+
+SCHEMA_LINE = "# yaml-language-server: $schema=adaptive-eval.schema.json\n\n"
+"""The first line of a config that has its schema next to it, for editors."""
+
+_CLOSER = "Models closer than equivalence count as tied: choose it as large as you can defend."
+_ALONE = (
+    "The score's interval is measured to this width. threshold=0.8 asks whether it is above or below 0.8."
+)
 
 
 @dataclass(frozen=True)
@@ -202,8 +211,10 @@ def _columns(
     choose: Callable[[str, list[str]], str] | None,
 ) -> dict[str, str]:
     """Return the column of each field of a file: as named, by a usual name, or as chosen."""
-    if absent := [column for column in named.values() if column not in columns]:
-        raise UsageError(f"{file} has no column {absent[0]!r} (there are: {', '.join(columns)})")
+    for field, column in named.items():
+        if column not in columns:
+            turned = f"; write --field {column}={field}" if field in columns else ""
+            raise UsageError(f"{file} has no column {column!r} (there are: {', '.join(columns)}){turned}")
     found = dict(named)
     for field, known in (("input", INPUTS), ("target", TARGETS), ("choices", CHOICES)):
         there = [name for name in known if name in columns and name not in found.values()]
@@ -249,9 +260,11 @@ def config_text(
         taken = sum(label == one.label or label.startswith(f"{one.label}.") for label in labels)
         labels.append(f"{one.label}.{taken + 1}" if taken else one.label)
     listed = [one.section(label, asked) for label, one in zip(labels, models, strict=True)]
-    goal, stopping = f"width={2 * margin:g}", {"confidence": 0.95}
+    goal, about_goal = f"width={2 * margin:g}", _ALONE
+    stopping, about_stopping = {"confidence": 0.95}, ""
     if len(models) > 1:
-        goal, stopping = "ranking", {**stopping, "equivalence": margin}
+        goal, about_goal = "ranking", ""
+        stopping, about_stopping = {**stopping, "equivalence": margin}, _CLOSER
     sections: list[tuple[str, dict[str, Any]]] = [
         ("", {"name": name, "seed": 1}),
         ("The name is the label in reports; sampling is sent exactly as written.", {"models": listed}),
@@ -259,21 +272,18 @@ def config_text(
             "`adaptive-eval tasks NAME` shows the task of a ready benchmark; any key can be added.",
             {"tasks": [task["benchmark"] if [*task] == ["benchmark"] else dict(task) for task in tasks]},
         ),
-        ("", {"goal": goal}),
-        (
-            "Models closer than equivalence count as tied: choose it as large as you can defend.",
-            {"stopping": stopping},
-        ),
+        (about_goal, {"goal": goal}),
+        (about_stopping, {"stopping": stopping}),
     ]
     scarce = "What to save: trials, tokens, usd, or time (time: idle slots of your own servers ask ahead)."
     sections.append((scarce, {"spend": "trials"}))
     if trials is not None:
         sections.append((about_trials, {"budget": {"trials": trials}}))
-    head = "# yaml-language-server: $schema=adaptive-eval.schema.json\n"
-    return head + "".join(
+    written = "".join(
         f"\n{f'# {comment}{chr(10)}' if comment else ''}{write_document(section)}"
         for comment, section in sections
     )
+    return written.removeprefix("\n")
 
 
 def write_one_line(
@@ -338,6 +348,8 @@ def _model(text: str) -> Listed:
     url, mark, name = text.rpartition("#")
     if mark and url and name:
         return Listed(url, name)
+    if "://" in text:
+        raise UsageError(f"--model {text!r} names no model; write {text.rstrip('#')}#NAME")
     provider, _, model = text.partition("/")
     if provider in PROVIDERS and model:
         return Listed("", model, provider=provider)
@@ -361,7 +373,7 @@ def _with_contexts(models: Sequence[Listed], api_key_env: str | None) -> list[Li
 
 @dataclass(frozen=True)
 class Offer:
-    """A margin, and what the ranking probably takes with it: an approximation from :data:`RUNS` runs."""
+    """A margin, and what the goal probably takes with it: an approximation from :data:`RUNS` runs."""
 
     margin: float
     typical: int  # trials that half of the runs need
@@ -376,14 +388,14 @@ class Offer:
     @property
     def words(self) -> str:
         """What the trials are, for the config."""
-        runs = f"{RUNS} simulated runs with neighbours one margin apart"
+        runs = f"{RUNS} simulated runs, close to the worst case,"
         if self.enough:
             return f"About what 9 of 10 of {runs} needed."
         return f"All passes; {self.resolved} of {runs} were resolved by then. A larger margin needs fewer."
 
 
 def offers(spec: SessionSpec, margins: Iterable[float]) -> list[Offer]:
-    """Simulate the ranking with each margin, neighbours one margin apart, which is close to the worst case.
+    """Simulate each margin close to the worst case: neighbours one margin apart, or one score of 0.5.
 
     Smaller margins that the passes would not suffice for are left out: trials grow with the inverse square of
     the margin.
@@ -401,7 +413,10 @@ def offers(spec: SessionSpec, margins: Iterable[float]) -> list[Offer]:
     for margin in margins:
         if found and found[-1].trials * (found[-1].margin / margin) ** 2 > most:
             break
-        one = replace(spec, stopping=replace(spec.stopping, equivalence=margin))
+        if len(spec.models) == 1:
+            one = replace(spec, goal=GoalSpec("width", width=2 * margin))
+        else:
+            one = replace(spec, stopping=replace(spec.stopping, equivalence=margin))
         answers = BiasedCoins(means_apart(len(spec.models), margin / spec.scale[1]))
         runs = simulate(one, answers, RUNS, seed=1, in_flight=1, workers=1)
         typical, nearly = (_rounded_up(float(np.quantile(runs.total, share))) for share in (0.5, 0.9))

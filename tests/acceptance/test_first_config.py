@@ -271,5 +271,38 @@ def test_init_takes_models_by_provider_and_address_as_run_does(folder, hosted, m
         ("gpt-x", "OPENAI_API_KEY", ("https://api.openai.com/v1",)),
         ("a", "KEY_OF_HOST", (url,)),
     ]
-    alone = in_process(*line, *named[:2], "--force", cwd=folder, code=2)
-    assert "--model" in alone.err
+
+
+def test_init_measures_one_model_alone(folder, hosted):
+    url, _ = hosted
+    line = ("init", "first.yaml", *OWN_COLUMNS, "--model", f"{url}#a", "--margin", "0.1")
+    in_process(*line, "--api-key-env", "KEY_OF_HOST", cwd=folder, code=0)
+    config = load_config(folder / "first.yaml")
+    assert (config.goal.kind, config.goal.width, config.stopping.equivalence) == ("width", 0.2, None)
+    assert 50 < config.budget.trials < 400, "40 questions, a score of 0.5"
+    text = (folder / "first.yaml").read_text("utf-8")
+    assert "threshold=0.8" in text
+    assert text.startswith("# yaml-language-server")
+
+
+def test_a_key_in_the_place_of_its_variable_is_not_shown(folder):
+    key = "sk-proj-abcdefghijklmnop1234"
+    for command in (("run",), ("init", "first.yaml")):
+        line = (*command, *OWN_COLUMNS, "--model", "http://localhost:9/v1#a", "--api-key-env", key)
+        done = in_process(*line, cwd=folder, code=2)
+        assert key not in done.err
+        assert "looks like a key" in done.err
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        (("--model", "http://localhost:9/v1", *OWN_COLUMNS), "http://localhost:9/v1#NAME"),
+        (
+            ("--model", "openai/x", "--task", "sums.jsonl", "--field", "answer=target"),
+            "--field target=answer",
+        ),
+    ],
+)
+def test_a_model_or_a_column_that_is_written_wrong_is_shown_right(given, advice, folder):
+    assert advice in in_process("run", *given, cwd=folder, code=2).err

@@ -138,5 +138,5 @@ def test_a_refused_key_is_asked_about(config, monkeypatch):
         assert f"  deaf: {said}; are the headers right?\n" in done.err
         config.write_text(CONFIG.format(url=locked.base_url))
         done = in_process("validate", config, cwd=config.parent)
-        hint = "no key was sent: name the variable that holds it in api_key_env"
+        hint = "no key was sent: name the variable that holds it in api_key_env, or with --api-key-env"
         assert f"  good: {said}; {hint}\n" in done.err
