@@ -44,8 +44,8 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
             kept=True,
         ),
         "credit": _cause(
-            r"quota|billing|credit|insufficient (?:balance|funds)|payment required",
-            "the key's account has no credit left: add credit, or name another key in api_key_env",
+            r"quota|billing|credit|insufficient (?:balance|funds)|payment required|usage limits?\b",
+            "the key's account has no credit or quota left: add credit, or name another key in api_key_env",
             kept=False,
         ),
         "parameter": _cause(
@@ -67,6 +67,36 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
     }
 )
 """The causes by name; the first whose pattern fits counts. Those without one follow from the status."""
+
+_SPENT = re.compile(
+    r"exceeded[ _]your[ _]current[ _]quota|plan and billing|credit balance is too low|usage limits\b"
+    r"|insufficient[ _](?:quota|credits?|balance|funds)|(?:out of|no|no more|all available) credits?\b"
+    r"|credits? (?:are|is|have been|has been|limit) (?:depleted|exhausted|used up|exceeded|reached)"
+    r"|(?:billing|spend|spending|spending hard|billing hard|credit) limit",
+    re.IGNORECASE,
+)
+"""What providers say with a 429 if the account has nothing left."""
+
+_FOR_LONG = re.compile(r"free-models-per-day|\"quotaId\": ?\"\w*PerDay|\blimit: 0(?![.\d])")
+"""What OpenRouter and Gemini say of a quota that comes back the next day, or is none at all."""
+
+_SOON = re.compile(r"(?:retry|try again) (?:in|after) [\d.]+ ?m?s|retryDelay", re.IGNORECASE)
+"""What servers say of a limit that ends soon. Gemini says it with the words of a quota that is spent."""
+
+
+def is_spent(body: str, said: str) -> bool:
+    """Tell whether a 429 says that no credit or quota is left, so that no wait within a run helps.
+
+    Examples
+    --------
+    >>> is_spent("", "Your credit balance is too low"), is_spent("", "Rate limit reached: try again in 2s")
+    (True, False)
+    """
+    text = body[:20_000]
+    if _FOR_LONG.search(text):
+        return True
+    return _SPENT.search(said[:2_000]) is not None and _SOON.search(text) is None
+
 
 _BY_STATUS = {401: "key", 403: "key", 402: "credit", 404: "address", 405: "address", 410: "address"}
 

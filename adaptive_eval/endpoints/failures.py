@@ -25,7 +25,7 @@ _SAID = 120
 
 _TRANSIENT = {408: "timeout", 409: "server", 425: "server", 429: "rate_limit"}
 _PERMANENT = {401: "auth", 402: "auth", 403: "auth", 404: "not_found", 405: "not_found", 410: "not_found"}
-_NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
+_NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"}
 """Codes that come with a 429 although no wait will help: the account has no credit left."""
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -71,7 +71,7 @@ def from_status(
     if 300 <= status < 400:
         target = shorten(redact(headers.get("location", "an unnamed place")))
         text = f"{text}; the server redirects to {target}: put the address it serves into the config"
-    if status == 429 and _error_code(body) in _NO_CREDIT:
+    if status == 429 and _spent(body):
         return _refused(text, "rate_limit", status, cause=("credit",))
     kind = _TRANSIENT.get(status) or ("server" if status >= 500 else None)
     if kind is not None:
@@ -279,13 +279,17 @@ def _date(value: str | None) -> float | None:
         return None
 
 
-def _error_code(body: str) -> str:
+def _spent(body: str) -> bool:
+    """Tell whether a 429 says, by its code or in words, that the account has nothing left."""
+    from adaptive_eval.endpoints.causes import is_spent
+
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        return ""
+        data = None
     named = at(data, "error", "code"), at(data, "error", "type")
-    return next((value for value in named if isinstance(value, str)), "")
+    by_code = any(isinstance(value, str) and value in _NO_CREDIT for value in named)
+    return by_code or is_spent(body, server_message(body))
 
 
 def _words(value: Any) -> str:

@@ -58,6 +58,51 @@ def test_no_credit_is_not_a_rate_limit():
     assert [fail(429, body, said).retry_after for said in ({}, {"retry-after": "1"})] == [7.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("said", "spent"),
+    [
+        ("You exceeded your current quota, please check your plan and billing details.", True),
+        ("litellm.RateLimitError: OpenAIException - You exceeded your current quota", True),
+        ("Your credit balance is too low to access the Anthropic API.", True),
+        ("You have reached your specified API usage limits. You will regain access on 2026-12-01.", True),
+        ("Insufficient credits. Add more using https://openrouter.ai/settings/credits", True),
+        ("Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 requests per day", True),
+        ("Your team has either used all available credits or reached its monthly spending limit.", True),
+        ("Your prepayment credits are depleted.", True),
+        ("Insufficient balance or no resource package. Please recharge.", True),
+        ("You exceeded your current quota. * Quota exceeded for metric: x, limit: 0", True),
+        ("You exceeded your current quota. * Quota exceeded for x, limit: 15\nPlease retry in 7.2s.", False),
+        ("Rate limit exceeded: free-models-per-min.", False),
+        (
+            "Rate limit reached for gpt-x on tokens per min (TPM): Limit 30000. Please try again in 6ms.",
+            False,
+        ),
+        ("exceeded token rate limit of your current pricing tier. Please retry after 6 seconds.", False),
+        ("Quota exceeded for aiplatform.googleapis.com/generate_content_requests_per_minute", False),
+        (
+            "This request would exceed your organization's rate limit of 40,000 input tokens per minute.",
+            False,
+        ),
+        ("Requests rate limit exceeded", False),
+        ("Resource exhausted. Please try again later.", False),
+        ("", False),
+    ],
+)
+def test_a_quota_that_is_spent_is_told_from_a_limit_that_is_waited_for(said, spent):
+    error = fail(429, {"error": {"message": said, "type": "rate_limit_error"}})
+    assert isinstance(error, PermanentEndpointError) == spent
+    assert ("add credit" in str(error)) == spent
+
+
+def test_a_quota_of_a_day_is_not_waited_for_though_a_delay_is_named():
+    def of_gemini(quota):
+        details = [{"violations": [{"quotaId": quota}]}, {"retryDelay": "7s"}]
+        return fail(429, [{"error": {"message": "You exceeded your current quota", "details": details}}])
+
+    assert of_gemini("GenerateRequestsPerMinutePerProjectPerModel-FreeTier").retry_after == 7.0
+    assert of_gemini("GenerateRequestsPerDayPerProjectPerModel-FreeTier").cause == ("credit",)
+
+
 @pytest.mark.parametrize(("status", "said", "cause"), CASES["causes"])
 def test_the_cause_of_a_refusal_says_what_to_change(status, said, cause):
     error = fail(status, {"error": {"message": said}})
