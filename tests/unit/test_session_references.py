@@ -56,7 +56,7 @@ class TestBoard:
         stopped = drive(Session(spec), coin([0.6])).stopped
         assert (stopped.reason, stopped.evidence) == (
             "lost",
-            {"open": 1, "lost": {"old": 480}, "discarded": {}, "discarded_trials": {}},
+            {"open": 1, "lost": {"old": 480}, "discarded": {}, "discarded_trials": {}, "redrawn": []},
         )
 
     def test_questions_of_which_it_lost_all_answers_may_have_any_score(self):
