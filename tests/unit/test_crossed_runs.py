@@ -19,6 +19,7 @@ from adaptive_eval.build.changed_settings import changes_of
 from adaptive_eval.config.load_config import config_from_data, parse_config
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.run.claims import AtLeast, NotWorse, check
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import COPY_REASON, Completion, Score, Usage
@@ -365,27 +366,23 @@ def test_two_runs_are_compared_by_the_figures_of_both(made, kind, tmp_path):
 @EACH_KIND
 def test_a_check_holds_only_below_the_score_and_fails_only_above_it(made, kind):
     run, data, (lowest, highest) = made(kind), report_of(made(kind)), sorted(WORTHS[kind][0])
-    order, seen = [0, 3, 5], set()
-
-    def code_of(*claim):
-        return runs.command("check", run, *claim).return_value or 0
-
+    order, seen = [True, None, False], set()
     for line in data["models"]:
         values = np.linspace(lowest, highest, 6)[1:-1].tolist()
-        codes = [code_of("--at-least", f"{line['model']}:{value}") for value in values]
-        assert codes == sorted(codes, key=order.index)
-        for value, code in zip(values, codes, strict=True):
-            assert code != (0 if value > line["score"] else 5)
-        seen |= set(codes)
+        said = [one.holds for one in check(run, [AtLeast(line["model"], value) for value in values])]
+        assert said == sorted(said, key=order.index)
+        for value, holds in zip(values, said, strict=True):
+            assert holds in (None, value <= line["score"])
+        seen |= set(said)
     for pair in data["pairs"]:
         margins = (np.array([0.02, 0.2, 0.5, 0.9]) * (highest - lowest)).tolist()
         for one, other, ahead in (("first", "second", 1), ("second", "first", -1)):
-            claim = ("--not-worse", f"{pair[one]}:{pair[other]}")
-            codes = [code_of(*claim, "--margin", margin) for margin in margins]
-            assert codes == sorted(codes, key=order.index, reverse=True)
-            for margin, code in zip(margins, codes, strict=True):
-                assert code != (0 if ahead * pair["difference"] < -margin else 5)
-            seen |= set(codes)
+            claims = [NotWorse(pair[one], pair[other], margin) for margin in margins]
+            said = [one.holds for one in check(run, claims)]
+            assert said == sorted(said, key=order.index, reverse=True)
+            for margin, holds in zip(margins, said, strict=True):
+                assert holds in (None, ahead * pair["difference"] >= -margin)
+            seen |= set(said)
     assert seen == set(order)
 
 
