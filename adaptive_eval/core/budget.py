@@ -215,8 +215,10 @@ class Budget:
         for model in self.models:
             self._concerned.append([self._limits_of(model, task) for task in self.tasks])
         self._reserving = any(account.limits.metered for account in (self.run, *self.models, *self.tasks))
-        sizes = [len(task.questions) for task in spec.tasks] if self._reserving else [0] * len(spec.tasks)
-        none = [array("q", bytes(8 * size)) for size in sizes]
+        none = []
+        for task in spec.tasks:
+            size = len(task.questions) if self._reserving else 0
+            none.append(array("q", bytes(8 * size)))
         self._prompt = [deepcopy(none) for _ in spec.models]
         self._beyond_prompt = [0] * len(spec.models)
         self._unanswered = 0  # requests without an answer that may have been billed

@@ -236,7 +236,8 @@ def _with_mean(values: Sequence[float], mean: float) -> Sequence[float]:
     shifted = list(values)
     while shifted:
         gap = mean - math.fsum(shifted) / len(shifted)
-        free = [i for i, value in enumerate(shifted) if (value < 1.0 if gap > 0 else value > 0.0)]
+        end = 1.0 if gap > 0 else 0.0
+        free = [i for i, value in enumerate(shifted) if value != end]
         if abs(gap) < 1e-12 or not free:
             break
         step = gap * len(shifted) / len(free)

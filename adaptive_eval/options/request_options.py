@@ -62,7 +62,9 @@ class SamplingConfig(Section):
         {'temperature': 0.6, 'stop': ['\n\n']}
         """
         sent = self.model_dump(exclude_unset=True)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in sent.items()}
+        if isinstance(self.stop, tuple) and "stop" in sent:
+            sent["stop"] = list(self.stop)
+        return sent
 
     @property
     def token_limit(self) -> int | None:

@@ -146,7 +146,7 @@ def as_read(data: Any) -> Any:
     """
     if isinstance(data, Mapping):
         return {key: as_read(value) for key, value in data.items()}
-    return tuple(as_read(item) for item in data) if isinstance(data, tuple | list) else data
+    return tuple(map(as_read, data)) if isinstance(data, tuple | list) else data
 
 
 class Record:

@@ -160,7 +160,11 @@ def _values(value: Any) -> Any:
     values = value if isinstance(value, tuple) else (value,)
     if not values or not all(isinstance(one, str | int | float | bool) for one in values):
         raise ValueError("write the value that the column must have, or a list of values")
-    return tuple(str(one).lower() if isinstance(one, bool) else str(one) for one in values)
+    return tuple(map(_as_text, values))
+
+
+def _as_text(value: str | float) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _Values: TypeAlias = Annotated[

@@ -65,8 +65,8 @@ def _files() -> InterpreterFiles:
     return InterpreterFiles(
         program=str(program),
         library=str(Path(os.__file__).parent),
-        modules=[str(place) for place in folders + zips],
-        shared_objects=[str(place) for place in _loaded()],
+        modules=list(map(str, folders + zips)),
+        shared_objects=list(map(str, _loaded())),
     )
 
 

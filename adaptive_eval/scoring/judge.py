@@ -250,7 +250,9 @@ def _unusable(reply: Completion, limit: int) -> str:
 
 def _shown(text: str) -> str:
     line = " ".join(text[:1000].split())
-    return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…") if line else "empty"
+    if not line:
+        return "empty"
+    return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…")
 
 
 def _one_of(*words: str) -> dict[str, Any]:

@@ -50,8 +50,11 @@ class Bill:
     @classmethod
     def of(cls, signals: Mapping[str, Signal], kind: str) -> Bill:
         """Return what :meth:`signals` was given."""
-        counts = [signals.get(name) for name in cls().signals(kind)]
-        return cls(*(count if isinstance(count, int) else 0 for count in counts))
+        counts = []
+        for name in cls().signals(kind):
+            count = signals.get(name)
+            counts.append(count if isinstance(count, int) else 0)
+        return cls(*counts)
 
     def signals(self, kind: str) -> dict[str, Signal]:
         """Return it as signals of the answer, from which the account is restored on resume."""

@@ -183,10 +183,7 @@ class Rubric:
         assert self.schema is not None
         names = sorted(self.schema.signals | self.schema.optional_signals)
         if self.truncated == "judged":
-            records = [
-                {**signals, "repeated_pattern": 0} if signals.get("truncated") else signals
-                for signals in records
-            ]
+            records = list(map(_without_pattern, records))
         if not any(record.get(name) is not None for record in records for name in names):
             raise ValueError(f"no answer has the signal {' or '.join(map(repr, names))}")
         return Signals.from_records(records, names)
@@ -240,3 +237,8 @@ class TaskScoring:
         elif score.category and not category:
             reason = f"{reason}, truncated"
         return Score(category, score.extracted, signals, reason)
+
+
+def _without_pattern(signals: Mapping[str, Signal]) -> Mapping[str, Signal]:
+    """Return the signals of an answer; one that was cut off is not judged by its repetition."""
+    return {**signals, "repeated_pattern": 0} if signals.get("truncated") else signals

@@ -225,10 +225,13 @@ def _wanted(target: str) -> list[_Call] | None:
     listed = [value] if isinstance(value, dict) else value
     if not isinstance(listed, list) or len(listed) > MOST:
         return None
-    calls = [one.get("function", one) if isinstance(one, dict) else None for one in listed]
-    if not all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls):
-        return None
-    return [_Call.read(call) for call in calls if call is not None]
+    calls = []
+    for one in listed:
+        call = one.get("function", one) if isinstance(one, dict) else None
+        if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+            return None
+        calls.append(_Call.read(call))
+    return calls
 
 
 def _is_part(wanted: Any, made: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -187,7 +188,7 @@ def name_here(function: Callable[..., Any]) -> str:
     >>> name_here(max)
     'in-process:max'
     """
-    name = "".join(letter if letter.isalnum() else "_" for letter in _name_of(function)).strip("_")
+    name = re.sub(r"[\W_]", "_", _name_of(function)).strip("_")
     code = getattr(function, "__code__", None)
     return f"{HERE}{name}" + (f"@{sha256(_content(code).encode()).hexdigest()[:8]}" if code else "")
 
@@ -300,11 +301,11 @@ def _read(function: Callable[..., Any], result: Any) -> dict[str, Any]:
             'to 1, or {"score": …, "signals": {…}}'
         )
     signals = given.get("signals", {})
-    numbers = {
-        str(name): _plain(value)
-        for name, value in (signals.items() if isinstance(signals, Mapping) else ())
-        if isinstance(value, bool | int | float)
-    }
+    numbers = {}
+    if isinstance(signals, Mapping):
+        for name, value in signals.items():
+            if isinstance(value, bool | int | float):
+                numbers[str(name)] = _plain(value)
     extracted = given.get("extracted")
     return {
         "score": float(score),

@@ -63,7 +63,9 @@ def label_logits(alternatives: Sequence[tuple[str, float]]) -> tuple[float, ...]
     if not any(sums.values()):
         return None
     least = min(value for _, value in known)
-    return tuple(math.log(sums[label]) if sums[label] > 0.0 else least for label in LABELS)
+    for label, total in sums.items():
+        sums[label] = math.log(total) if total > 0.0 else least
+    return tuple(map(sums.__getitem__, LABELS))
 
 
 def calibrated(

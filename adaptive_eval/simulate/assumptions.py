@@ -1,6 +1,7 @@
 """Assumptions about models before a run: stated means, or chances fitted to earlier outcomes."""
 
 from collections.abc import Mapping
+from itertools import cycle
 
 import numpy as np
 
@@ -71,13 +72,18 @@ def means_for(spec: SessionSpec, gap: float) -> tuple[float, ...]:
     if kind not in ("threshold", "baseline"):
         return means_apart(len(names), gap)
     centre = (goal.value - spec.scale[0]) / spec.scale[1] if kind == "threshold" else 0.5
-    sides = [centre + side * gap for side in (1.0, -1.0) if gap == 0.0 or 0.02 <= centre + side * gap <= 0.98]
-    sides = [round(side, 6) for side in sides or [0.98 if centre < 0.5 else 0.02]]
-    others = iter(range(len(names)))
-    return tuple(
-        centre if kind == "baseline" and name == goal.model else sides[next(others) % len(sides)]
-        for name in names
-    )
+    ends = (centre + gap, centre - gap)
+    sides = [round(end, 6) for end in ends if gap == 0.0 or 0.02 <= end <= 0.98]
+    if not sides:
+        sides.append(0.98 if centre < 0.5 else 0.02)
+    others = cycle(sides)
+    means = []
+    for name in names:
+        if kind == "baseline" and name == goal.model:
+            means.append(centre)
+        else:
+            means.append(next(others))
+    return tuple(means)
 
 
 def assumed_answers(

@@ -81,8 +81,8 @@ class Standings(Named):
         order = np.argsort(-self.scores, kind="stable")
         best, worst = np.array(self.ranks).T
         return {
-            "model": [self.names[model] for model in order],
-            "trials": [self.trials[model] for model in order],
+            "model": list(map(self.names.__getitem__, order)),
+            "trials": list(map(self.trials.__getitem__, order)),
             "score": self.scores[order],
             "low": self.low[order],
             "high": self.high[order],

@@ -440,8 +440,8 @@ class RunSequence:
         if len(self.sequences) == 1:
             return self.sequences[0].laid_out(model)
         # Every task's rounds begin and end with a pass, and the passes of all tasks lie side by side.
-        ends = [(one.laid_out(model), one.questions) for one in self.sequences]
-        return min(end if end == float("inf") else end // size * self.questions for end, size in ends)
+        passes = min(one.laid_out(model) / one.questions for one in self.sequences)
+        return passes if passes == float("inf") else int(passes) * self.questions
 
     def at(self, step: int, model: int = 0) -> tuple[int, int]:
         """Return (task index, question index within the task) of a model's step."""
