@@ -270,7 +270,11 @@ _PLACE = re.compile(rf"(?:{HERE}\w+(?:@\w+)?|[\w.]+:\w+|[^:]+\.py:\w+)")
 def _function(value: str) -> str:
     place = value.removeprefix(PYTHON)
     if not _PLACE.fullmatch(place):
-        raise ValueError(f"{shown(value)} names no function; write my_scorers.py:score or my_scorers:score")
+        is_method = "." in place.partition(":")[2]
+        advice = "; for a method write score = CLASS().METHOD into the file" if is_method else ""
+        raise ValueError(
+            f"{shown(value)} names no function; write my_scorers.py:score or my_scorers:score{advice}"
+        )
     return place
 
 
@@ -379,11 +383,22 @@ def _short(written: Any) -> BeforeValidator:
     def read(value: Any) -> Any:
         if isinstance(value, tuple):
             return {"kind": "checks", "parts": value}
+        if isinstance(value, Mapping) and _names_scorers(value):
+            raise ValueError(
+                "several checks with names are {kind: checks, parts: {NAME: SCORER, OTHER: SCORER}}"
+            )
         if not isinstance(value, str):
             return value
-        return {"kind": "python", "function": value} if ":" in value else {"kind": value}
+        is_function = ":" in value or value.endswith(".py")
+        return {"kind": "python", "function": value} if is_function else {"kind": value}
 
     return BeforeValidator(read, json_schema_input_type=written)
+
+
+def _names_scorers(value: Mapping[str, Any]) -> bool:
+    """Tell whether a mapping holds names of scorers and no options."""
+    texts = [str(one) for one in value.values()]
+    return "kind" not in value and len(texts) > 1 and all(one in SCORERS or ":" in one for one in texts)
 
 
 _Comparing: TypeAlias = (
@@ -462,6 +477,12 @@ _CHECK = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 
 def _by_name(value: Any) -> Any:
     """Return parts by name; one of a list has that of its function or kind."""
+    parts = value.values() if isinstance(value, Mapping) else value
+    for part in parts if isinstance(value, Mapping | tuple) else ():
+        if isinstance(part, tuple) or (isinstance(part, Mapping) and part.get("kind") == "checks"):
+            raise ValueError(
+                "a part is one scorer, and not several: write all of them as parts of this scorer"
+            )
     if not isinstance(value, tuple):
         return value
     found: dict[str, Any] = {}
@@ -469,7 +490,10 @@ def _by_name(value: Any) -> Any:
         known = part if isinstance(part, Mapping) else {"kind": part}
         name = str(known.get("function", known.get("kind"))).rpartition(":")[2].partition("@")[0]
         if name in found:
-            raise ValueError(f"two parts are called {name}; give them names: {{NAME: SCORER, OTHER: SCORER}}")
+            raise ValueError(
+                f"two parts are called {name}; give them names: "
+                "{kind: checks, parts: {NAME: SCORER, OTHER: SCORER}}"
+            )
         found[name] = part
     return found
 
@@ -477,6 +501,14 @@ def _by_name(value: Any) -> Any:
 def _named(value: str) -> str:
     if not _CHECK.fullmatch(value):
         raise ValueError(f"{shown(value)} cannot name a check; use up to 40 letters, digits and _")
+    return value
+
+
+def _by_part(value: Any) -> Any:
+    if isinstance(value, tuple):
+        raise ValueError(
+            "a list does not say which part has which weight; write {PART: WEIGHT, OTHER: WEIGHT}"
+        )
     return value
 
 
@@ -493,7 +525,7 @@ class ChecksScorerConfig(GradedScorerConfig):
     """Scorers by name, or a list of them. The result of each is the signal check_NAME."""
     by: Literal["all", "any", "mean"] = "all"
     """Right if all parts say so, or if any does; mean: the score is the mean of theirs, from 0 to 1."""
-    weights: dict[str, Annotated[float, Field(gt=0)]] | None = None
+    weights: Annotated[dict[str, Annotated[float, Field(gt=0)]] | None, BeforeValidator(_by_part)] = None
     """Of by: mean: how much each part counts. Default: all the same."""
 
     @property
@@ -520,7 +552,10 @@ class ChecksScorerConfig(GradedScorerConfig):
         if self.range not in (None, (0.0, 1.0)):
             raise ValueError("range: the mean of the parts goes from 0 to 1; leave it out")
         if self.weights is not None and self.weights.keys() != self.parts.keys():
-            raise ValueError(f"weights: give one to each part: {', '.join(self.parts)}")
+            unknown = [f"{name!r} is no part" for name in self.weights if name not in self.parts]
+            lacking = [f"{name!r} has none" for name in self.parts if name not in self.weights]
+            wrong = " and ".join([*unknown[:1], *lacking[:1]])
+            raise ValueError(f"weights: {wrong}; give one to each part: {', '.join(self.parts)}")
         for name, part in self.parts.items():
             if self.by != "mean" and part.numbers is not None:
                 raise ValueError(

@@ -428,8 +428,9 @@ def _absolute(place: Place) -> Path:
 def _named_advice(models: object) -> str:
     """Return what to write in the place of models that have no names."""
     name = getattr(models, "__name__", "mine").replace("<lambda>", "mine")
+    what = f"the function {name}" if callable(models) else f"a {type(models).__name__}"
     return (
-        f"models: {models!r:.60} has no name; write names with functions, and how an answer is scored: "
+        f"models: {what} gives no names; write names with functions, and how an answer is scored: "
         f'evaluate({{"{name}": {name}, "other": other}}, rows, scorer="numeric"), or scorer=f for a '
         "function f(answer, target) that returns whether the answer is right"
     )
@@ -448,6 +449,8 @@ def _task(
         section["dataset"] = str(dataset)
     elif not isinstance(dataset, str):
         section["dataset"] = _written(dataset, folder)
+        if not isinstance(task, Mapping):
+            _require_input(dataset)
     chosen = section.get("scorer", "exact") if scorer is None else scorer
     return {"name": "task", **section, "scorer": _named(chosen, given)}
 
@@ -474,6 +477,15 @@ def _written(rows: Any, folder: Path) -> str:
     lines = [json.dumps(dict(row)) + "\n" for row in rows]
     (folder / QUESTIONS).write_text("".join(lines), encoding="utf-8")
     return QUESTIONS
+
+
+def _require_input(rows: Any) -> None:
+    columns = dict.fromkeys(name for row in rows for name in row)
+    if columns and "input" not in columns:
+        raise UsageError(
+            'task: no row has \'input\'; name your columns: evaluate(models, {"dataset": rows, "fields": '
+            f'{{"input": COLUMN, "target": COLUMN}}}}) (there are: {", ".join(columns)})'
+        )
 
 
 def _base(task: object, folder: Path) -> Path:

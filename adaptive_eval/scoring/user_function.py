@@ -225,6 +225,12 @@ def names_wanted(function: Callable[..., Any]) -> tuple[str, ...]:
     >>> names_wanted(lambda answer, target: target in answer)
     ('answer', 'target')
     """
+    name = _name_of(function)
+    if inspect.isclass(function):
+        raise UserCodeError(
+            f"{name} is a class and no scorer; an instance or its method may be one: write score = {name}() "
+            f"or score = {name}().METHOD, and give score"
+        )
     known = ", ".join(PARAMETERS[1:])
     place = _place_of(function)
     try:
@@ -235,6 +241,11 @@ def names_wanted(function: Callable[..., Any]) -> tuple[str, ...]:
         return PARAMETERS
     named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     for one in parameters:
+        if one.name == "self":
+            owner = getattr(function, "__qualname__", name).rpartition(".")[0].rpartition(".")[2]
+            raise UserCodeError(
+                f"{place} belongs to an instance: write score = {owner}().{name}, and give score"
+            )
         if (one not in named or one.name not in PARAMETERS) and one.default is one.empty:
             near = did_you_mean(one.name, PARAMETERS) or ";"
             raise UserCodeError(

@@ -16,7 +16,7 @@ from scripted_chat import scripted_chat
 
 import adaptive_eval
 from adaptive_eval.cli.main import cli
-from adaptive_eval.errors import RunMismatch, UsageError, UserCodeError
+from adaptive_eval.errors import ConfigError, RunMismatch, UsageError, UserCodeError
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.files import write_reports
@@ -59,6 +59,12 @@ class Judge:
     def __call__(self, answer, **known):
         return known["question"]["target"] in answer
 
+    def holds(self, answer, target):
+        return target in answer
+
+
+WEIGHED = {"kind": "checks", "parts": {"a": "numeric", "b": "exact"}, "by": "mean"}
+
 
 def misnamed(answer, traget):
     return True
@@ -78,7 +84,7 @@ async def reading(answer):
 
 class TestOwnScorers:
     @pytest.mark.parametrize(
-        "scorer", [last_number, with_signals, Judge(), lambda answer, target: target in answer]
+        "scorer", [last_number, with_signals, Judge(), Judge().holds, lambda answer, target: target in answer]
     )
     def test_a_function_scores_the_answers(self, scorer):
         found = evaluate(scorer=scorer)
@@ -119,6 +125,30 @@ class TestOwnScorers:
         done = command("rescore", tmp_path / "run", "--scorer", "numeric", "--json")
         as_run, numeric = json.loads(done.stdout)
         assert as_run["models"] == numeric["models"]
+
+    @pytest.mark.parametrize(
+        ("scorer", "words"),
+        [
+            (Judge, r"Judge is a class .*: write score = Judge\(\)"),
+            ([Judge, "numeric"], r"Judge is a class .*: write score = Judge\(\)"),
+            (Judge.holds, r"score = Judge\(\).holds"),
+            ("scores.py:Judge.holds", r"score = CLASS\(\).METHOD"),
+            ("scores.py", "write my_scorers.py:score"),
+            (["exact", ["numeric", last_number]], "a part is one scorer, and not several"),
+            ({"kind": "checks", "parts": {"a": "exact", "b": ["numeric"]}}, "a part is one scorer"),
+            ({"a": "numeric", "b": last_number}, "{kind: checks, parts: {NAME: SCORER"),
+            (WEIGHED | {"weights": [1, 2]}, "{PART: WEIGHT, OTHER: WEIGHT}"),
+            (WEIGHED | {"weights": {"a": 1, "c": 2}}, "'c' is no part and 'b' has none"),
+        ],
+    )
+    def test_what_is_no_scorer_is_told_what_to_write(self, scorer, words):
+        with pytest.raises((UserCodeError, ConfigError), match=words):
+            evaluate(scorer=scorer)
+
+    def test_columns_of_other_names_are_told_how_to_be_named(self):
+        rows = [{"question": "1", "answer": "2"}]
+        with pytest.raises(UsageError, match=r'"fields": {"input": COLUMN.*there are: question, answer'):
+            adaptive_eval.evaluate({"a": str, "b": str}, rows, scorer="numeric")
 
     def test_functions_without_names_are_told_what_to_write(self):
         with pytest.raises(UsageError, match=r'evaluate\({"wordy": wordy, .*scorer="numeric"'):
