@@ -166,7 +166,15 @@ class DriftWatch:
         history.times, history.seen = array("d"), {}
         self._remarks.append(Coded("warning/model-changed", history.words))
         self.changes.append(
-            ChangedModel(model, server, before.outcomes, at, before.mean, after.mean, FALSE_ALARM)
+            ChangedModel(
+                model=model,
+                server=server,
+                trials=before.outcomes,
+                at=at,
+                before=before.mean,
+                after=after.mean,
+                false_alarm=FALSE_ALARM,
+            )
         )
 
 

@@ -98,7 +98,16 @@ class JudgeWatch:
         number = segments[0].outcomes
         before, after = (segment.mean / ANCHOR_PARTS for segment in segments)
         who = f"judge of {task}"
-        self.changes.append(ChangedModel(who, "", number, judge.at, before, after, FALSE_ALARM))
+        change = ChangedModel(
+            model=who,
+            server="",
+            trials=number,
+            at=judge.at,
+            before=before,
+            after=after,
+            false_alarm=FALSE_ALARM,
+        )
+        self.changes.append(change)
         return Coded(
             "warning/judge-changed",
             f"the {who} has changed: its scores of the same {len(judge.seen)} answers have the mean "
