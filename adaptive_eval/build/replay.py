@@ -37,6 +37,7 @@ from adaptive_eval.store.file_errors import UNREADABLE
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.trial import NO_ANSWER, NOT_THERE, Missing, TrialOutcome
+from adaptive_eval.views import reading
 from adaptive_eval.views.reading import Replayed, decision_from, still_valid
 
 AT_THEIR_PLACE = LOOKED_AT | {"interrupted", "budget", "endpoints", "unusable"}
@@ -95,9 +96,13 @@ def replay(reader: RunReader) -> Replay:
     )
 
 
-def replayed(reader: RunReader) -> Replayed:
+def replayed(reader: RunReader) -> Replayed | None:
+    """Return what views show of a replay; None where there are too many trials to replay for a view."""
+    return None if reader.count() > reading.MOST_REPLAYED else shown(replay(reader))
+
+
+def shown(found: Replay) -> Replayed:
     """Return what views show of a replay."""
-    found = replay(reader)
     return Replayed(to_json(found.results), found.decisions, found.disagreements)
 
 

@@ -39,7 +39,11 @@ def command(
     from adaptive_eval.run import claims
     from adaptive_eval.run.each_question import each_question
 
-    names = [line.model for line in claims.results_of(run).models]
+    results = claims.results_of(run)
+    for words in results.warnings:
+        if getattr(words, "code", "") == claims.STORED_RESULTS:
+            click.echo(f"Warning: {words}", err=True)
+    names = [line.model for line in results.models]
     asked: list[claims.Asked] = [claims.NotWorse(*_two(text, names), margin) for text in not_worse]
     for text in at_least:
         model, _, score = text.rpartition(":")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
 
 if TYPE_CHECKING:
+    from adaptive_eval.interop.run_tables import RunDescription
+    from adaptive_eval.views.reading import Replayed
     from adaptive_eval.views.summary import RunSummary
 
 TABLES = ("csv", "jsonl", "parquet")
@@ -79,15 +82,16 @@ def command(run: Path, form: str | None, out: Path | None, push: str | None, **o
         raise UsageError(f"--format {form} is no text for a terminal; say where to with --out")
     with RunReader(run) as reader:
         reader.require_undamaged()
+        shown_run = _RunShown.read(reader)
         try:
             if push is not None:
-                _push(reader, push, texts=texts, public=options["public"])
+                _push(shown_run, push, texts=texts, public=options["public"])
             elif out is not None and (in_parts or form in FOLDERS):
-                _write_folder(reader, str(form), out, part_rows, texts=texts)
+                _write_folder(shown_run, str(form), out, part_rows, texts=texts)
             elif form in TABLES:
-                _write_table(reader, form, out, texts=texts)
+                _write_table(shown_run, form, out, texts=texts)
             else:
-                _write_text(_text(reader, str(form)), out)
+                _write_text(_text(shown_run, str(form)), out)
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -96,20 +100,47 @@ def command(run: Path, form: str | None, out: Path | None, push: str | None, **o
             ) from None
 
 
-def _summary(reader: RunReader) -> RunSummary:
-    """Return the summary of the run, as its trials say."""
-    from adaptive_eval.build.replay import replayed
-    from adaptive_eval.views.reading import summarise
+@dataclass(frozen=True)
+class _RunShown:
+    """A run, and what its trials lead to if the stored results say otherwise."""
 
-    return summarise(reader, replay=replayed)
+    reader: RunReader
+    made: Replayed | None
+
+    @classmethod
+    def read(cls, reader: RunReader) -> _RunShown:
+        """Replay the run, and warn if the stored results are not those of its trials."""
+        from adaptive_eval.build.replay import replay, shown
+        from adaptive_eval.views.reading import disagreeing
+
+        if reader.latest_snapshot() is None or not reader.count():
+            return cls(reader, None)
+        made = shown(replay(reader))
+        if not made.disagreements:
+            return cls(reader, None)
+        click.echo(f"Warning: {disagreeing(made.disagreements)}", err=True)
+        return cls(reader, made)
+
+    def summary(self) -> RunSummary:
+        """Return the summary of the run, as its trials say."""
+        from adaptive_eval.views.reading import summarise
+
+        made = self.made
+        return summarise(self.reader, replay=None if made is None else lambda _: made)
+
+    def about(self) -> RunDescription:
+        """Return the description of the run."""
+        from adaptive_eval.build.describe import describe_run
+        from adaptive_eval.core.results import from_json
+
+        results = None if self.made is None else from_json(self.made.results)
+        return replace(describe_run(self.reader), results=results)
 
 
-def _push(reader: RunReader, name: str, *, texts: bool, public: bool) -> None:
-    from adaptive_eval.build.describe import describe_run
+def _push(run: _RunShown, name: str, *, texts: bool, public: bool) -> None:
     from adaptive_eval.interop.hub import push_run
 
-    about, summary = describe_run(reader), _summary(reader)
-    click.echo(push_run(reader, about, summary, name, texts=texts, public=public))
+    click.echo(push_run(run.reader, run.about(), run.summary(), name, texts=texts, public=public))
 
 
 def _form(form: str | None, out: Path | None) -> str:
@@ -124,20 +155,19 @@ def _form(form: str | None, out: Path | None) -> str:
     return form or fitting[0]
 
 
-def _write_folder(reader: RunReader, form: str, out: Path, part_rows: int | None, *, texts: bool) -> None:
-    from adaptive_eval.build.describe import describe_run
+def _write_folder(run: _RunShown, form: str, out: Path, part_rows: int | None, *, texts: bool) -> None:
     from adaptive_eval.interop import export_logs
     from adaptive_eval.interop.every_eval import write_every_eval
     from adaptive_eval.interop.run_tables import PART_ROWS, trial_rows, write_parts
 
     if form == "eval-results":
-        _write_eval_results(reader, out)
+        _write_eval_results(run, out)
         return
-    about = describe_run(reader)
+    reader, about = run.reader, run.about()
     if form == "parquet":
         written = write_parts(trial_rows(reader, about, texts=texts), out, part_rows or PART_ROWS)
     elif form == "eee":
-        written = write_every_eval(reader, about, _summary(reader), out)
+        written = write_every_eval(reader, about, run.summary(), out)
     elif form == "inspect":
         written = export_logs.write_inspect(reader, about, out)
     else:
@@ -146,22 +176,21 @@ def _write_folder(reader: RunReader, form: str, out: Path, part_rows: int | None
         click.echo(path)
 
 
-def _write_eval_results(reader: RunReader, out: Path) -> None:
+def _write_eval_results(run: _RunShown, out: Path) -> None:
     from adaptive_eval.interop.eval_results import write_eval_results
 
-    written, remarks = write_eval_results(reader, _summary(reader), out)
+    written, remarks = write_eval_results(run.reader, run.summary(), out)
     for remark in remarks:
         click.echo(remark, err=True)
     for path in written:
         click.echo(path)
 
 
-def _write_table(reader: RunReader, form: str, out: Path | None, *, texts: bool) -> None:
-    from adaptive_eval.build.describe import describe_run
+def _write_table(run: _RunShown, form: str, out: Path | None, *, texts: bool) -> None:
     from adaptive_eval.interop.run_tables import trial_rows, write_csv, write_jsonl, write_parquet
     from adaptive_eval.views.files import whole_file
 
-    rows = trial_rows(reader, describe_run(reader), texts=texts)
+    rows = trial_rows(run.reader, run.about(), texts=texts)
     write = write_csv if form == "csv" else write_jsonl
     if out is None:
         write(rows, sys.stdout)
@@ -174,11 +203,11 @@ def _write_table(reader: RunReader, form: str, out: Path | None, *, texts: bool)
             write(rows, file)
 
 
-def _text(reader: RunReader, form: str) -> str:
+def _text(run: _RunShown, form: str) -> str:
     from adaptive_eval.views.score_tables import paper_latex, paper_markdown
 
     write = {"latex": paper_latex, "markdown": paper_markdown}[form]
-    return write(_summary(reader)).removesuffix("\n") + "\n"
+    return write(run.summary()).removesuffix("\n") + "\n"
 
 
 def _write_text(text: str, out: Path | None) -> None:

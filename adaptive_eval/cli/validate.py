@@ -80,6 +80,7 @@ def _check_file(run: Path, target: Path | None) -> int:
             click.echo(f"Left out: {damage.in_words()}.")
         return REACHED
     from adaptive_eval.build.replay import replay
+    from adaptive_eval.views.reading import DISAGREE
 
     try:
         with RunReader(run) as reader:
@@ -94,7 +95,7 @@ def _check_file(run: Path, target: Path | None) -> int:
     if damage:
         click.echo(f"{run}: damaged. {damage.in_words()}.")
     for words in found:
-        click.echo(f"{run}: what is stored is not what the trials say. {words}.")
+        click.echo(f"{run}: {DISAGREE}. {words}.")
     if damage or found:
         click.echo(f"Copy the undamaged trials: adaptive-eval validate {run} --salvage NEW")
         return UNEXPECTED

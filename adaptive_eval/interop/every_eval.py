@@ -43,7 +43,7 @@ def write_every_eval(
     samples is a trial, with its weight in the score of the model.
     """
     models, tasks = tasks_of_run(reader)
-    counted, config = weights_of_run(reader, about.weights), config_of_file(reader)
+    counted, config = weights_of_run(reader, about.weights, about.results), config_of_file(reader)
     written = []
     for model in models:
         line = next((one for one in summary.results.models if one.model == model), None)

@@ -40,7 +40,7 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     models, tasks = tasks_of_run(reader)
-    counted = weights_of_run(reader, about.weights)
+    counted = weights_of_run(reader, about.weights, about.results)
     cells = [(model, task) for model in models for task in tasks]
     names = file_names([f"{task}_{model}" for model, task in cells], "-")
     for (model, task), name in zip(cells, names, strict=True):
@@ -136,7 +136,7 @@ def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> lis
     written = []
     date = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds").replace(":", "-")
     models, tasks = tasks_of_run(reader)
-    counted, configs = weights_of_run(reader, about.weights), _configs(reader, tasks)
+    counted, configs = weights_of_run(reader, about.weights, about.results), _configs(reader, tasks)
     names = file_names(tasks, "_")
     for model, name in zip(models, file_names(models, "__"), strict=True):
         place = folder / name

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from adaptive_eval.config import parse_config
-from adaptive_eval.core.results import from_json
+from adaptive_eval.core.results import Results, from_json
 from adaptive_eval.errors import OutcomesError, UsageError, library
 from adaptive_eval.interop.found import IMPORTED, RUN, Choices, Found, Log, Piece, content_of
 from adaptive_eval.interop.run_groups import groups_by_field, in_groups, stored_groups
@@ -72,7 +72,7 @@ TEXTS = ("prompt", "text", "reasoning", "tool_calls")
 
 def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) -> Iterator[dict[str, Any]]:
     """Yield the trials of a run as rows, in commit order."""
-    counted, checks = weights_of_run(reader, about.weights), reader.checks()
+    counted, checks = weights_of_run(reader, about.weights, about.results), reader.checks()
     for record in reader.trials():
         key = record.request.key
         row = _row(record, about.weights.get(record.request.task), about)
@@ -399,6 +399,7 @@ class RunDescription:
     clusters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # groups, by task and question
     # causes of discarded draws for which another draw counts
     redrawn: frozenset[DiscardCause] = frozenset()
+    results: Results | None = None  # from which trials get their weights; None: the latest stored ones
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,18 @@ Weights = Mapping[tuple[str, int], float]
 """The weight of a trial by model and step: the sum of weight times score of a model is its score."""
 
 
-def weights_of_run(reader: RunReader, worth: Mapping[str, tuple[float, ...]]) -> Weights:
-    """Return the weight of every trial in the scores of the latest results; 0 of one that is in none.
+def weights_of_run(
+    reader: RunReader, worth: Mapping[str, tuple[float, ...]], results: Results | None = None
+) -> Weights:
+    """Return the weight of every trial in the scores of the results; 0 of one that is in none.
 
-    `worth` is what the categories of each task are worth.
+    `worth` is what the categories of each task are worth; without `results` the latest stored ones count.
     """
     latest = reader.latest_snapshot()
     if latest is None:
         return {}
-    results, columns = from_json(latest.results), with_lost_draws(reader.outcomes(), reader)
+    results = results or from_json(latest.results)
+    columns = with_lost_draws(reader.outcomes(), reader)
     samples = int(json.loads(reader.meta().get("identity", "{}")).get("samples_per_request", 1))
     found: dict[tuple[str, int], float] = {}
     for line in results.models:

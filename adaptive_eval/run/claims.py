@@ -20,12 +20,13 @@ from adaptive_eval.core.held import LABELS
 from adaptive_eval.core.results import FIXED, PairResult, Results, RunForecast
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import Coded, UsageError
 from adaptive_eval.interop.found import IMPORTED
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Missing, TrialOutcome
 from adaptive_eval.views.budgets import likely_trials
 from adaptive_eval.views.numbers import signed, trimmed
+from adaptive_eval.views.reading import disagreeing
 from adaptive_eval.views.verdicts import claim_words, target_words
 from scorio.sequential.parts import Levels, family
 
@@ -287,8 +288,14 @@ def _with_discards(claim: Claim, asked: Asked, session: Session) -> Claim:
     return replace(claim, text=". ".join([claim.text, *told]))
 
 
+STORED_RESULTS = "warning/stored-results"
+"""Code of the warning that the stored results are not those that the trials lead to."""
+
+
 def results_of(run: Place) -> Results:
     """Return the results of the run in a directory, made again from its trials.
+
+    The first of its warnings says so if the stored results are others.
 
     Raises
     ------
@@ -297,7 +304,11 @@ def results_of(run: Place) -> Results:
     """
     with RunReader(Path(run)) as reader:
         reader.require_undamaged()
-        return replay(reader).results
+        made = replay(reader)
+    if not made.disagreements:
+        return made.results
+    told = Coded(STORED_RESULTS, disagreeing(made.disagreements))
+    return replace(made.results, warnings=(told, *made.results.warnings))
 
 
 def compare_runs(before: Place, after: Place) -> RunChanges:

@@ -30,7 +30,7 @@ from adaptive_eval.views.numbers import count
 from adaptive_eval.views.page import render, to_html, to_markdown
 from adaptive_eval.views.plain_data import json_text, picked
 from adaptive_eval.views.plots import Axis, Plot, scale_over, series_plot
-from adaptive_eval.views.reading import Replayed, summarise
+from adaptive_eval.views.reading import Replaying, summarise
 from adaptive_eval.views.report_columns import SCHEMA, decision_rows
 from adaptive_eval.views.report_json import to_json
 from adaptive_eval.views.report_tables import LABEL, drawn
@@ -125,7 +125,7 @@ def write_reports(
     *,
     with_examples: bool = True,
     targets: Callable[[RunReader], TargetLookup] = no_targets,
-    replay: Callable[[RunReader], Replayed] | None = None,
+    replay: Replaying | None = None,
     checked: bool = False,
 ) -> ReportPaths:
     """Read the run in `directory` and write ``report.html``, ``report.md``, ``report.json`` and the tables.
@@ -249,7 +249,7 @@ def write_leaderboard(
     *,
     with_examples: bool = True,
     targets: Callable[[RunReader], TargetLookup] = no_targets,
-    replay: Callable[[RunReader], Replayed] | None = None,
+    replay: Replaying | None = None,
 ) -> Path:
     """Write a page of all runs with their reports next to it, and return the page.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from adaptive_eval.core.results import Decision
 from adaptive_eval.errors import RunFileError
@@ -137,6 +137,10 @@ class Replayed:
     disagreements: tuple[str, ...]
 
 
+Replaying: TypeAlias = Callable[[RunReader], Replayed | None]
+"""Makes a run again from its trials; None where there are too many to do so for a report."""
+
+
 @dataclass(eq=False)
 class Attachment:
     """Summaries of one run as its run file changes."""
@@ -185,7 +189,7 @@ def summarise(
     *,
     examples_with: TargetLookup | None = None,
     clock: Callable[[], float] = time.time,
-    replay: Callable[[RunReader], Replayed] | None = None,
+    replay: Replaying | None = None,
 ) -> RunSummary:
     """Return the summary of a run with all details.
 
@@ -205,15 +209,15 @@ def summarise(
     return replace(summary, details=details)
 
 
-def as_trials_say(
-    reader: RunReader, summary: RunSummary, replay: Callable[[RunReader], Replayed]
-) -> RunSummary:
+def as_trials_say(reader: RunReader, summary: RunSummary, replay: Replaying) -> RunSummary:
     """Return the summary if the trials lead to it, else that to which they lead, with a warning."""
     latest, trials = reader.latest_snapshot(), reader.count()
-    if trials > MOST_REPLAYED:
+    if latest is None or not trials:
+        return summary
+    made = replay(reader)
+    if made is None:
         return _warned(summary, _not_replayed(trials))
-    made = replay(reader) if latest is not None and trials else None
-    if latest is None or made is None or not made.disagreements:
+    if not made.disagreements:
         return summary
     from_trials = summary_at(
         header_of(reader),
@@ -222,7 +226,7 @@ def as_trials_say(
         times=[latest.at] * len(made.decisions),
         alive=summary.state == "running",
     )
-    return _warned(from_trials, _disagreeing(made.disagreements))
+    return _warned(from_trials, disagreeing(made.disagreements))
 
 
 def _warned(summary: RunSummary, words: str) -> RunSummary:
@@ -237,12 +241,13 @@ def _not_replayed(trials: int) -> str:
     )
 
 
-def _disagreeing(disagreements: Sequence[str]) -> str:
+DISAGREE = "the stored results are not those that the trials lead to"
+
+
+def disagreeing(disagreements: Sequence[str]) -> str:
+    """Say that what is shown is made from the trials, since the stored results say otherwise."""
     others = f" and {len(disagreements) - 1:,} more" if len(disagreements) > 1 else ""
-    return (
-        "the stored results are not those that the trials lead to, which are shown here "
-        f"({disagreements[0]}{others}); adaptive-eval validate names all"
-    )
+    return f"{DISAGREE}, which are shown here ({disagreements[0]}{others}); adaptive-eval validate names all"
 
 
 def header_of(reader: RunReader) -> RunHeader:

@@ -27,6 +27,16 @@ from adaptive_eval.views.summary import RunSummary
 STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z
 COINS = {"oak": 0.95, "elm": 0.6, "ash": 0.6, "yew": 0.2}
 CONFIG = "name: forest\nmodels:\n  - name: oak  # the ```best```\n"
+WHOLE_CONFIG = """
+name: forest
+models:
+- {name: oak, endpoints: ["http://127.0.0.1:8000/v1"]}
+- {name: elm, endpoints: ["http://127.0.0.1:8000/v1"]}
+- {name: ash, endpoints: ["http://127.0.0.1:8000/v1"]}
+- {name: yew, endpoints: ["http://127.0.0.1:8000/v1"]}
+tasks:
+- {name: forest, dataset: trees.jsonl, scorer: numeric}
+"""
 
 
 class Clock:

@@ -22,6 +22,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views import reading
+from adaptive_eval.views.reading import DISAGREE
 
 
 def test_a_goal_of_several_parts_is_kept_whole():
@@ -85,6 +86,35 @@ def test_claims_rest_on_the_trials_where_the_stored_results_are_exchanged(run):
     _change(run, "snapshots", _exchange)
     assert runs.printed("check", run, *claims, code=5) == before
     assert "oak" in runs.command("validate", run, code=1).stdout
+
+
+def _said_of_stored_results(run, out):
+    """Return, by command, whether it says that the stored results are not those of the trials."""
+    said = {}
+    for name, *command in (
+        ("validate", run),
+        ("check", run, "--at-least", "oak:0.3"),
+        ("check", run, "--each-question", "1 of 1"),
+        ("report", run, "--output", out),
+        ("export", run, "--format", "csv"),
+        ("export", run, "--format", "markdown"),
+        ("export", run, "--format", "lm-eval", "--out", out / "samples"),
+    ):
+        done = runs.command(name, *command)
+        assert done.exception is None, done.exception
+        shown = (out / "report.md").read_text() if name == "report" else done.output
+        said[name, *command[1:3]] = DISAGREE in " ".join(shown.split())
+    return said
+
+
+def test_every_command_that_claims_something_says_that_stored_results_disagree(tmp_path):
+    run = tmp_path / "run"
+    runs.make_run(run, meta={"config": runs.WHOLE_CONFIG})
+    assert not any(_said_of_stored_results(run, tmp_path / "honest").values())
+    honest = runs.printed("export", run, "--format", "csv")
+    _change(run, "snapshots", _exchange)
+    assert all(_said_of_stored_results(run, tmp_path / "forged").values())
+    assert runs.command("export", run, "--format", "csv").stdout == honest
 
 
 def test_every_forged_figure_of_a_snapshot_is_named(run):
