@@ -184,6 +184,15 @@ def test_a_large_benchmark_is_spot_checked_and_a_late_change_is_noticed():
     assert session.board.determinism.varies(0)
 
 
+def test_a_large_benchmark_is_spot_checked_in_its_first_pass_alone():
+    """A model that varies is asked twice; the one that does not has one answer to each question."""
+    spec = make_spec(2, 264, max_passes=2, deterministic=("m0",))
+    steady, coins = fixed((150,), 264), coin((0.0, 0.57))
+    session = drive(Session(spec), lambda one: (steady if one.key.model == "m0" else coins)(one), slots=16)
+    assert session.board.complete == [528, 528]
+    assert 264 + REPEATS <= asked(session)[0] < 264 + 2 * REPEATS + 8
+
+
 @pytest.mark.parametrize("goal", ["top-k", "threshold", "width"])
 def test_other_goals(goal):
     parts = {"threshold": {"value": 0.5}, "width": {"width": 0.01}}.get(goal, {})

@@ -10,11 +10,14 @@ from math import exp, log
 
 import numpy as np
 import pytest
+from session_scripts import make_spec
 
 from adaptive_eval.core.by_labels import label_look, results_by_labels
 from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.run.label_choice import LabelChoices
+from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome, Usage
 from scorio.sequential.clusters import RATES
 
@@ -242,3 +245,25 @@ def test_the_bias_of_a_judge_is_its_mean_gap_to_labels(read):
             won = np.mean([np.prod(1.0 + rate / (2 * len(rows)) * (gaps - end)) for rate in RATES])
             assert end == most or won >= exp(-0.05) / (1.0 - spec.stopping.confidence)
         assert low <= bias <= high
+
+
+@pytest.mark.parametrize("in_a_row", [1, 2])
+def test_of_rounds_the_steps_that_ask_every_question_can_be_chosen(in_a_row):
+    spec = make_spec(2, 6, rounds="rounds", goal="budget", trials=300)
+    spec = replace(spec, samples_per_prompt=in_a_row)
+    session, asked, rng = Session(spec), [], np.random.default_rng(1)
+    while session.stopped is None:
+        requests = session.ask(4)
+        asked += requests
+        session.tell([TrialOutcome(one.key, int(rng.integers(2))) for one in requests])
+    places = [(int(one.key.model[1:]), one.key.index, int(one.question[1:])) for one in asked]
+    model, step, question = np.array(places).T
+    questions = tuple(("t", f"q{number}") for number in range(6))
+    columns = OutcomeColumns(("m0", "m1"), questions, model, step, question, *[np.zeros(0)] * 8)
+    begins = [begin for begin in session.board.cells[0].rounds.begins if begin < step.max()]
+    expected = [*range(begins[0])]
+    for begin in begins:
+        expected += range(begin, begin + 6 * in_a_row)
+    found = LabelChoices(spec, columns, b"").pool(len(asked)).tolist()
+    assert found == [one for one in expected if one <= step.max()]
+    assert len(begins) > 1
