@@ -1,7 +1,7 @@
 """Claims on other scales, among many claims, of references, of imported results, and of several goals."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,13 +13,17 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ReferenceSpec
 from adaptive_eval.run.claims import AtLeast, NotWorse, _claims_of, _margin, _of_imported, check
 from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, Usage
 
 CHANCES = {"good": 0.9, "poor": 0.45, "fair": 0.85}
 
 
-def stored(folder, weights=(0.0, 1.0), rounds="schedule", chances=CHANCES, **parts):
-    """Store a run of right or wrong answers that are worth these weights; return its place."""
+def stored(folder, weights=(0.0, 1.0), rounds="schedule", chances=CHANCES, unusable="", **parts):
+    """Store a run of right or wrong answers that are worth these weights; return its place.
+
+    The answers of an `unusable` model are found at the end to say nothing about it; "all" is all models.
+    """
     spec = make_spec(list(chances), 20, weights=weights, max_passes=8, rounds=rounds, goal="budget", **parts)
 
     def answer(request, at, *, after_stop=False):
@@ -30,8 +34,25 @@ def stored(folder, weights=(0.0, 1.0), rounds="schedule", chances=CHANCES, **par
         return TrialRecord(request, at, Completion("4", "stop", Usage(9, 5)), score, after_stop=after_stop)
 
     meta = {"name": "claims", "seed": "5", "started_at": repr(runs.STARTED), "config": "{}"}
-    runs.store_run(folder, meta, Session(spec), answer)
+    session = Session(spec)
+    runs.store_run(folder, meta, session, answer, rounds=9 if unusable else None)
+    if unusable:
+        made = (
+            session.end("unusable") if unusable == "all" else session.stop_model(unusable, "", unusable=True)
+        )
+        with RunWriter.open(folder) as writer:
+            for decision in made:
+                writer.decision(runs.STARTED + 99.0, decision.trials, asdict(decision))
+            runs._snapshot(writer, session, runs.STARTED + 99.0)
+            writer.commit()
     return folder
+
+
+@pytest.mark.parametrize(("unusable", "holds"), [("good", [None, True]), ("all", [None, None])])
+def test_answers_that_say_nothing_about_a_model_decide_no_claim(tmp_path, unusable, holds):
+    claims = [AtLeast("good", 0.3), NotWorse("fair", "poor", 0.2)]
+    assert [one.holds for one in check(stored(tmp_path / "usable"), claims)] == [True, True]
+    assert [one.holds for one in check(stored(tmp_path / "run", unusable=unusable), claims)] == holds
 
 
 @pytest.fixture(scope="module")
