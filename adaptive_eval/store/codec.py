@@ -135,10 +135,27 @@ def load_json(value: Packed) -> Any:
     >>> load_json(pack(dump_json([1, None, "a"])))
     [1, None, 'a']
     """
-    return json.loads(unpack(value))
+    return json.loads(unpack(value), parse_int=_bounded)
 
 
 _LARGEST = 2**63 - 1
+_LATEST = 253_402_300_799.0  # the last second of the year 9999
+
+
+def _bounded(digits: str) -> int:
+    """Return a whole number that arithmetic with floats can take; ValueError for one that is longer."""
+    if len(digits) > len(str(-_LARGEST)):
+        raise ValueError(f"a number of {len(digits):,} digits is stored")
+    return int(digits)
+
+
+def moment(stored: Any) -> float:
+    """Return a stored Unix time; ValueError or TypeError if it is in no year from 1970 to 9999."""
+    if not isinstance(stored, int | float):
+        raise TypeError(f"{stored!r:.40} is no time")
+    if not 0.0 <= stored <= _LATEST:
+        raise ValueError(f"{stored:g} is no Unix time up to the year 9999")
+    return stored
 
 
 def whole(field: str, value: SupportsIndex) -> int:

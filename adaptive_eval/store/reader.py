@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adaptive_eval.errors import RunDamaged
 from adaptive_eval.store import queries
-from adaptive_eval.store.codec import Packed, load_json, unpack, unpack_optional
+from adaptive_eval.store.codec import Packed, load_json, moment, unpack, unpack_optional
 from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.integrity import Damage, RunContents, find_damage, require_undamaged
 from adaptive_eval.store.queries import largest_id
@@ -395,7 +395,7 @@ class RunReader:
         """Return every decision in commit order, without the first `since`."""
         query = "SELECT at, trials, body FROM decisions ORDER BY id LIMIT -1 OFFSET :since"
         rows = self._rows(query, {"since": since})
-        return self._made(lambda at, trials, body: DecisionRecord(at, trials, load_json(body)), rows)
+        return self._made(lambda at, trials, body: DecisionRecord(moment(at), trials, load_json(body)), rows)
 
     def snapshots(self, since: float | None = None, most: int | None = None) -> Iterator[SnapshotRecord]:
         """Yield the snapshots that are kept, oldest first: all recent ones, older ones ever more sparsely.
@@ -433,7 +433,9 @@ class RunReader:
     def scorings(self) -> list[ScoringRecord]:
         """Return the scorings made after the run, oldest first; a scoring's place is its id."""
         rows = self._rows("SELECT name, at, body FROM scorings ORDER BY id")
-        return self._made(lambda name, at, body: ScoringRecord(unpack(name), at, load_json(body)), rows)
+        return self._made(
+            lambda name, at, body: ScoringRecord(unpack(name), moment(at), load_json(body)), rows
+        )
 
     def rescored(self, scoring: int) -> Iterator[Rescored]:
         """Yield the scores of the scoring of this id, in commit order."""
@@ -540,7 +542,7 @@ _BETWEEN_SNAPSHOTS = 60.0
 
 
 def _snapshot(_: int, at: float, elapsed: float, trials: int, packed: Packed) -> SnapshotRecord:
-    for stored in (at, elapsed, trials):
+    for stored in (elapsed, trials):
         if not isinstance(stored, int | float):
             raise TypeError(f"{stored!r:.40} is no number")
     body = load_json(packed)
@@ -548,7 +550,7 @@ def _snapshot(_: int, at: float, elapsed: float, trials: int, packed: Packed) ->
     for one in endpoints:
         if not isinstance(one.errors, dict) or not all(isinstance(n, int) for n in one.errors.values()):
             raise ValueError("the errors of an endpoint are no counts")
-    return SnapshotRecord(at, elapsed, trials, body["results"], endpoints)
+    return SnapshotRecord(moment(at), elapsed, trials, body["results"], endpoints)
 
 
 def spread(snapshots: Sequence[tuple[int, int]], most: int) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import socket
 import time
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from adaptive_eval.core.results import Decision
 from adaptive_eval.errors import RunFileError
+from adaptive_eval.store.codec import moment
 from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord, TargetLookup
@@ -205,7 +205,8 @@ def summarise(
         )
     if replay is not None:
         summary = as_trials_say(reader, summary, replay)
-    details = read_details(reader, summary.results, examples_with=examples_with)
+    with decoding(reader.directory / RUN_FILE):
+        details = read_details(reader, summary.results, examples_with=examples_with)
     return replace(summary, details=details)
 
 
@@ -265,10 +266,9 @@ def started_at(meta: Mapping[str, str]) -> float | None:
     (1750000000.5, None)
     """
     try:
-        value = float(meta.get(STARTED_AT, "nan"))
+        return moment(float(meta.get(STARTED_AT, "nan")))
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
 
 
 def decision_from(body: Mapping[str, Any]) -> Decision:

@@ -62,16 +62,20 @@ def test_an_index_whose_definition_was_changed_is_refused(run):
 
 
 @pytest.mark.parametrize(
-    ("column", "value"),
+    ("table", "column", "value"),
     [
-        ("at", "soon"),
-        ("elapsed", "long"),
-        ("body", "{}"),
-        ("body", json.dumps({"results": 3, "endpoints": []})),
+        ("snapshots", "at", "soon"),
+        ("snapshots", "at", 1e300),
+        ("snapshots", "elapsed", "long"),
+        ("snapshots", "body", "{}"),
+        ("snapshots", "body", json.dumps({"results": 3, "endpoints": []})),
+        ("snapshots", "body", json.dumps({"results": {"trials": 10**400}, "endpoints": []})),
+        ("decisions", "at", -1e300),
+        ("decisions", "at", 1e18),
     ],
 )
-def test_results_that_cannot_be_read_are_damage_of_one_run(run, column, value):
-    _changed(run, (f"UPDATE snapshots SET {column} = ?", value))
+def test_results_that_cannot_be_read_are_damage_of_one_run(run, table, column, value):
+    _changed(run, (f"UPDATE {table} SET {column} = ?", value))
     for command in (("report", run), ("monitor", run, "--once"), ("validate", run)):
         done = runs.command(*command)
         assert done.exception is None or isinstance(done.exception, RunDamaged), (command, done.exception)
@@ -79,6 +83,15 @@ def test_results_that_cannot_be_read_are_damage_of_one_run(run, column, value):
     listed = runs.printed("monitor", run.parent)
     assert "run: cannot be read" in listed
     assert "other: resolved" in listed
+
+
+@pytest.mark.parametrize(
+    "body", ["{}", '{"results": 3}', '{"results": {"trials": ' + "9" * 400 + "}}", "NaN"]
+)
+def test_a_scoring_that_cannot_be_read_is_damage(run, body):
+    _changed(run, ("INSERT INTO scorings VALUES (0, 'strict', 1750000000.0, ?)", body))
+    for command in (("report", run), ("export", run, "--format", "markdown")):
+        assert isinstance(runs.command(*command).exception, RunDamaged), command
 
 
 def test_no_control_character_but_line_feed_and_tab_is_in_a_csv_export():
