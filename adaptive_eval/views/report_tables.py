@@ -55,6 +55,7 @@ LABEL = 32
 """Cells that a model's name takes at most; all of it appears on hover, and in report.json."""
 
 _SHORT = 18  # cells of a name in a grid, and before a pair
+_TINY = 9  # cells of a name in a grid of many columns on a phone
 _DENSE = 10  # columns of a grid from which its cells are narrow
 _SIGNS = {
     "better": ("▲", "ahead"),
@@ -166,11 +167,13 @@ class ReportTables:
         models = [line.model for line in results.models]
         heads = [Cell(text="model", is_head=True)]
         heads += [Cell(text=str(n), whole=name, is_head=True) for n, name in enumerate(models, start=1)]
+        tiny = self.summary.labels(_TINY) if len(models) > _DENSE else {}
         rows = []
         for number, (name, pairs) in enumerate(zip(models, known, strict=True), start=1):
             head = named(name, self.short_names)
             whole = head.full if head.whole else ""
-            cells = [replace(head, text=f"{number} {head.text}", whole=whole, is_head=True)]
+            narrow = f"{number} {tiny[name]}" if tiny else ""
+            cells = [replace(head, text=f"{number} {head.text}", whole=whole, narrow=narrow, is_head=True)]
             cells += [self._called(pair, digits) for pair in pairs]
             rows.append(cells)
         caption = "Verdict of every pair, row against column"
