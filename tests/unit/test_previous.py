@@ -128,6 +128,15 @@ class TestReferences:
         assert len(told) == (word == "bounded")
         assert np.array_equal(reference.counts["t"], expected_counts(trials, "a"))
 
+    def test_takes_possible_copies_of_each_task_for_its_own(self, folder):
+        at, tasks = [("a", 30), ("a", 35), ("a", 36)], (TASK, {**TASK, "name": "u"})
+        trials = stored_run(folder, "first", {"a": 1.0}, alike=at, tasks=tasks)
+        (reference,) = built(folder, "new", references=REFERENCE, tasks=tasks).spec.references
+        asked = {(trials[key].request.task, trials[key].request.question) for key in at}
+        for task, pairs in reference.alike.items():
+            assert {IDS[place] for place in np.flatnonzero(pairs)} == {one for of, one in asked if of == task}
+        assert {of for of, _ in asked} == {"t", "u"}
+
     def test_takes_equal_texts_of_a_file_for_one_draw_if_they_are_long(self, folder):
         rows = []
         for question in IDS:
