@@ -9,7 +9,9 @@ from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.core.stored_spec import SESSION, spec_from_json
 from adaptive_eval.errors import OutcomesError, UsageError
 from adaptive_eval.interop.found import IMPORTED, Found, Piece, cluster_in
+from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.tasks.load import load_task
 from adaptive_eval.tasks.sources import EXECUTABLE
 from adaptive_eval.tasks.task import Task
@@ -23,7 +25,8 @@ def stored_groups(reader: RunReader) -> Groups:
     text = reader.meta().get(SESSION)
     if text is None:
         return {}
-    tasks = [task for task in spec_from_json(text).tasks if task.clusters is not None]
+    with decoding(reader.directory / RUN_FILE):
+        tasks = [task for task in spec_from_json(text).tasks if task.clusters is not None]
     return {task.name: dict(zip(task.questions, task.clusters or (), strict=True)) for task in tasks}
 
 

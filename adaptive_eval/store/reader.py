@@ -64,6 +64,23 @@ class Description(dict[str, str]):
         )
 
 
+_OBJECTS = frozenset({"thresholds", "worth"})
+"""Entries of the description that hold a JSON object for each task."""
+
+
+def _require_object(directory: Path, key: str, text: str) -> None:
+    """Raise RunDamaged unless an entry of the description is a JSON object of objects, or empty."""
+    try:
+        stored = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        stored = None
+    if not isinstance(stored, dict) or not all(isinstance(one, dict) for one in stored.values()):
+        raise RunDamaged(
+            f"{directory}: {key!r} in the run's description is damaged: it holds {text!r:.40}, and should "
+            "hold a JSON object for each task. Restore run.db from a copy, or start a new run"
+        )
+
+
 class RunReader:
     """Reads one run file; any number of readers may, in any process, without delaying its writer.
 
@@ -141,7 +158,10 @@ class RunReader:
         """Return the run's description."""
         rows = self._rows("SELECT key, value FROM meta")
         entries = self._made(lambda key, value: (unpack(key), unpack(value)), rows)
-        return Description(self._files.directory, {key: value for key, value in entries if key != CHECKSUM})
+        described = {key: value for key, value in entries if key != CHECKSUM}
+        for key in _OBJECTS & described.keys():
+            _require_object(self._files.directory, key, described[key])
+        return Description(self._files.directory, described)
 
     def contradictions(self) -> Iterator[str]:
         """Yield what the tables of a run that was made here say of each other that cannot be true."""
@@ -377,13 +397,14 @@ class RunReader:
         models, tasks = self._names("models"), self._names("tasks")
         sets = [json.loads(names) for names in self._names("signal_sets")]
         counts: dict[tuple[str, str], tuple[int, Counter[str]]] = {}
-        for model, task, signal_set, count in rows:
-            key = models[model], tasks[task]
-            answers, found = counts.get(key, (0, Counter()))
-            for name in sets[signal_set]:
-                if name.startswith(prefix):
-                    found[name.removeprefix(prefix)] += count
-            counts[key] = answers + count, found
+        with self._reading():
+            for model, task, signal_set, count in rows:
+                key = models[model], tasks[task]
+                answers, found = counts.get(key, (0, Counter()))
+                for name in sets[signal_set]:
+                    if name.startswith(prefix):
+                        found[name.removeprefix(prefix)] += count
+                counts[key] = answers + count, found
         return counts
 
     def checks(self) -> list[str]:

@@ -19,6 +19,7 @@ from adaptive_eval.errors import RunDamaged
 from adaptive_eval.interop.run_tables import write_csv
 from adaptive_eval.store.codec import MOST_BYTES, pack, unpack
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 
 
 @pytest.fixture
@@ -92,6 +93,24 @@ def test_a_scoring_that_cannot_be_read_is_damage(run, body):
     _changed(run, ("INSERT INTO scorings VALUES (0, 'strict', 1750000000.0, ?)", body))
     for command in (("report", run), ("export", run, "--format", "markdown")):
         assert isinstance(runs.command(*command).exception, RunDamaged), command
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("session", "[3]"), ("thresholds", "[]"), ("worth", '{"forest": 3}')]
+)
+def test_a_description_of_another_shape_is_damage_though_its_checksum_fits(run, key, value):
+    with RunWriter.open(run) as writer:
+        writer.set_meta("config", runs.WHOLE_CONFIG)
+        writer.set_meta(key, value)
+    for command in (
+        ("samples", run),
+        ("export", run, "--format", "csv"),
+        ("report", run),
+        ("monitor", run, "--once"),
+    ):
+        error = runs.command(*command).exception
+        assert error is None or isinstance(error, RunDamaged), (command, error)
+        assert error is not None or command[0] == "monitor", command
 
 
 def test_no_control_character_but_line_feed_and_tab_is_in_a_csv_export():
