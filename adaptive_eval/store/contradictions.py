@@ -26,6 +26,15 @@ _WRONG = (
         "{:,} trials have attempts in the log and were not launched",
         "SELECT model, step FROM attempts EXCEPT SELECT model, step FROM launches",
     ),
+    (
+        "{:,} attempts are stored twice",
+        "SELECT 1 FROM attempts GROUP BY model, step, attempt, endpoint, started_at, latency, status, error, "
+        "message HAVING count(*) > 1",
+    ),
+    (
+        "{:,} decisions are stored twice",
+        "SELECT 1 FROM decisions GROUP BY at, trials, body HAVING count(*) > 1",
+    ),
     ("{:,} attempts have a number below 1", "SELECT 1 FROM attempts WHERE attempt < 1"),
     (
         "{:,} attempts have an answer and the status of a failure",

@@ -283,6 +283,10 @@ def stored(tmp_path_factory):
     [
         "UPDATE attempts SET step = 9000 WHERE id = (SELECT min(id) FROM attempts WHERE error IS NOT NULL)",
         "UPDATE attempts SET attempt = 0 WHERE id = 3",
+        "INSERT INTO attempts SELECT (SELECT max(id) + 1 FROM attempts), model, step, attempt, endpoint, "
+        "started_at, latency, status, error, message FROM attempts WHERE id = 3",
+        "INSERT INTO decisions SELECT (SELECT max(id) + 1 FROM decisions), at, trials, body FROM decisions "
+        "WHERE id = 0",
         "UPDATE attempts SET status = 500 WHERE id = (SELECT min(id) FROM attempts WHERE error IS NULL)",
         "UPDATE bodies SET digest = x'00112233445566778899aabbccddeeff'",
         "UPDATE decisions SET trials = trials + 1 WHERE id = 0",
