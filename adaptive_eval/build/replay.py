@@ -152,6 +152,8 @@ class _Stored:
             results = None if latest is None else from_json(latest.results)
             decisions = still_valid(decision_from(record.body) for record in reader.decisions())
             changes = stored_changes(meta)
+            for scoring in reader.scorings():
+                from_json(scoring.body["results"])
         except UNREADABLE as error:
             raise RunDamaged(f"{reader.directory}: its stored results are damaged ({error})") from error
         return cls(latest, results, decisions, changes, IMPORTED in meta)

@@ -91,8 +91,9 @@ def test_results_that_cannot_be_read_are_damage_of_one_run(run, table, column, v
 )
 def test_a_scoring_that_cannot_be_read_is_damage(run, body):
     _changed(run, ("INSERT INTO scorings VALUES (0, 'strict', 1750000000.0, ?)", body))
-    for command in (("report", run), ("export", run, "--format", "markdown")):
+    for command in (("report", run), ("export", run, "--format", "markdown"), ("check", run)):
         assert isinstance(runs.command(*command).exception, RunDamaged), command
+    assert "damaged" in runs.printed("validate", run, code=1)
 
 
 @pytest.mark.parametrize(
