@@ -3,6 +3,8 @@
 The common part of OpenAI's and Anthropic's interfaces, which are in `batch_interfaces.py`.
 """
 
+from __future__ import annotations
+
 import asyncio
 import hashlib
 import json
@@ -12,12 +14,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.failures import malformed
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
-from adaptive_eval.options.request_options import BatchConfig
+
+if TYPE_CHECKING:
+    from adaptive_eval.options.request_options import BatchConfig
 
 T = TypeVar("T")
 Result: TypeAlias = "asyncio.Future[Any]"
@@ -41,7 +45,7 @@ class BatchOptions:
     """
 
     label: str
-    times: BatchConfig = field(default_factory=BatchConfig)
+    times: BatchConfig
     notes: Path | None = None
 
 

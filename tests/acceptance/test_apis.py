@@ -18,6 +18,7 @@ from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.streaming import Assembly
 from adaptive_eval.engine.discards import cause_of
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+from adaptive_eval.options.request_options import BatchConfig
 from adaptive_eval.trial import Conversation, Message, Usage
 
 CLAUDE = AnthropicMessages("http://127.0.0.1:1/v1", "claude", sampling={"max_completion_tokens": 9})
@@ -158,7 +159,7 @@ def test_a_message_is_read_from_its_blocks(reason, finish):
 def test_a_request_without_an_answer_is_asked_again_where_that_helps(kind, line, retried, cause):
     """It has given up a draw unless it was not carried out; of batches a status says nothing about time."""
     exchange = Exchange("http://127.0.0.1:1/v1", {}, None, {}, 1.0, 1.0, None, 1, 1)
-    error = kind(exchange, BatchOptions("run"))._answer(line)
+    error = kind(exchange, BatchOptions("run", BatchConfig()))._answer(line)
     assert isinstance(error, EndpointError)
     assert (type(error).__name__ == "TransientEndpointError") is retried
     assert cause_of(error.kind, error.status, 0.0, fastest=0.0) == cause
@@ -204,7 +205,7 @@ def test_a_batch_has_all_its_files_and_a_run_finds_its_own_among_those_of_others
     async def main():
         exchange = Exchange("http://127.0.0.1:1/v1", {}, None, {}, 1.0, 1.0, None, 1, 1)
         exchange.call, exchange.get = page, got
-        options = BatchOptions("run", notes=tmp_path / "notes")
+        options = BatchOptions("run", BatchConfig(), notes=tmp_path / "notes")
         files, lists = (kind(exchange, options) for kind in (OpenAIBatches, AnthropicBatches))
         files._lines, lists._get = lines, seen
         for note in notes:

@@ -12,7 +12,7 @@ from adaptive_eval.endpoints import parameter_probe as judges
 from adaptive_eval.endpoints import server_info
 from adaptive_eval.endpoints.apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.endpoints.parameter_probe import REQUESTS, TOKENS, probe_parameters
-from adaptive_eval.engine.limits import AdaptiveConcurrency
+from adaptive_eval.engine.limits import AdaptiveConcurrency, Server
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
 from adaptive_eval.mimic.mimic_spec import MimicModelSpec, MimicSpec, TokenSpec
 from adaptive_eval.mimic.process import MimicProcess
@@ -311,18 +311,18 @@ def test_models_that_name_the_same_source_share_it():
     one, two, other = (finder.discoveries[name] for name in "abc")
     assert one.source is two.source
     assert one.source is not other.source
-    assert (one.patience, two.patience) == (600.0, 5.0)
+    assert (one.config.patience, two.config.patience) == (600.0, 5.0)
 
 
 def test_each_server_has_limits_of_its_own():
     each = {"concurrency": "auto", "rate_limit": {"requests_per_minute": 60}}
     finder = Finder(config({**FILE, "each": each}, {"discover": "file", "path": "others.txt"}))
-    limits = finder.discoveries["a"].limits
-    one, two = limits().concurrency, limits().concurrency
-    assert isinstance(one, AdaptiveConcurrency)
-    assert one is not two
-    assert limits().rate.requests_per_minute == 60
-    assert finder.discoveries["b"].limits().concurrency is None
+    limits = finder.discoveries["a"].config.each
+    one, two = Server("http://one", limits), Server("http://two", limits)
+    assert isinstance(one.concurrency, AdaptiveConcurrency)
+    assert one.concurrency is not two.concurrency
+    assert limits.rate_limit.requests_per_minute == 60
+    assert Server("http://three", finder.discoveries["b"].config.each).concurrency is None
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.transport import LEAST_BODY, body_limit
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.mimic.mimic_spec import FaultSpec, KnownQuestion, LatencySpec, MimicModelSpec, MimicSpec
+from adaptive_eval.options.request_options import BatchConfig
 from adaptive_eval.trial import Conversation, Message, Usage
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"
@@ -267,7 +268,7 @@ def test_the_limit_can_be_chosen_and_follows_what_was_asked_for():
     assert body_limit({**asked, "logprobs": False}) == body_limit(asked)
 
 
-BATCHED = {"batch": BatchOptions("run"), "concurrency": 2}
+BATCHED = {"batch": BatchOptions("run", BatchConfig()), "concurrency": 2}
 
 
 @pytest.mark.parametrize("more", [{}, {"most_answers": 2}, {"idle_timeout": 60.0}, BATCHED])
