@@ -88,6 +88,8 @@ WARNED = [
     ({"clusters": EVEN}, ""),
     ({"clusters": EVEN[:27] + "abc", "confidence": 0.99}, "undecidable"),
     ({"clusters": "a" * 21 + "bcdefghij"}, "undecidable"),  # worth two of equal sizes
+    ({"clusters": "aaa" + "b" * 9 + "cddeeeffgghhiijjkk", "goal": GoalSpec("budget")}, "few-clusters"),
+    ({"clusters": EVEN + "k", "goal": GoalSpec("budget")}, ""),
     ({"stopping": ENDLESS}, "unbounded"),
     ({"stopping": BOUNDED}, ""),
     ({"stopping": StoppingSpec(equivalence=0.1)}, ""),
@@ -101,9 +103,13 @@ WARNED = [
 
 @pytest.mark.parametrize(("parts", "code"), WARNED)
 def test_what_can_never_be_decided_is_warned_of(parts, code):
+    parts = dict(parts)
     if "clusters" in parts:
         population = replace(BOUNDED, target="population", confidence=parts.get("confidence", 0.95))
-        parts = {"tasks": (replace(TASK, clusters=tuple(parts["clusters"])),), "stopping": population}
+        clusters = tuple(parts.pop("clusters"))
+        task = replace(TASK, questions=tuple(map(str, range(len(clusters)))), clusters=clusters)
+        parts = {**parts, "tasks": (task,), "stopping": population}
+        parts.pop("confidence", None)
     found = Session(replace(SPEC, **parts)).results().warnings
     assert [text.code for text in found] == [f"warning/{code}"] * bool(code)
 
