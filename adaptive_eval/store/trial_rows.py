@@ -10,7 +10,15 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from adaptive_eval.store.codec import dump_json, real, unpack, unpack_optional, whole
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
-from adaptive_eval.trial import Completion, DiscardCause, Score, TrialKey, TrialRequest, Usage
+from adaptive_eval.trial import (
+    DISCARD_CAUSES,
+    Completion,
+    DiscardCause,
+    Score,
+    TrialKey,
+    TrialRequest,
+    Usage,
+)
 
 Name = TypeVar("Name")
 ByNumber: TypeAlias = Sequence[Name] | Mapping[int, Name]
@@ -66,14 +74,19 @@ def question_ids(questions: Sequence[tuple[str, str]], task: str | None, questio
 
 
 def causes_in(discarded: str | None) -> tuple[DiscardCause, ...]:
-    """Return the causes that a column holds.
+    """Return the causes that a column holds; ValueError if one is unknown.
 
     Examples
     --------
     >>> causes_in("timeout,server"), causes_in(None)
     (('timeout', 'server'), ())
     """
-    return cast("tuple[DiscardCause, ...]", tuple(discarded.split(","))) if discarded else ()
+    if not discarded:
+        return ()
+    causes = tuple(discarded.split(","))
+    if not set(causes) <= set(DISCARD_CAUSES):
+        raise ValueError(f"{discarded!r:.40} are no causes of discarded draws")
+    return cast("tuple[DiscardCause, ...]", causes)
 
 
 def outcome_row(record: TrialRecord) -> tuple[Any, ...]:

@@ -17,8 +17,11 @@ from starlette.testclient import TestClient
 import adaptive_eval.views.web_app  # noqa: F401 - it says which numbers an address has
 from adaptive_eval.errors import RunDamaged
 from adaptive_eval.interop.run_tables import write_csv
+from adaptive_eval.store import run_files
 from adaptive_eval.store.codec import MOST_BYTES, pack, unpack
+from adaptive_eval.store.queries import FILTERS, TRIALS
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.trial_rows import TrialDecoder, checksum_of
 from adaptive_eval.store.writer import RunWriter
 
 
@@ -112,6 +115,50 @@ def test_a_description_of_another_shape_is_damage_though_its_checksum_fits(run, 
         error = runs.command(*command).exception
         assert error is None or isinstance(error, RunDamaged), (command, error)
         assert error is not None or command[0] == "monitor", command
+
+
+@pytest.mark.parametrize(
+    ("statements", "commands"),
+    [
+        (
+            ["UPDATE outcomes SET discarded = 'timeout,x' WHERE id = 3"],
+            ["report", "validate", "check", "samples"],
+        ),
+    ],
+)
+def test_a_forged_row_whose_checksums_fit_is_damage(run, statements, commands):
+    _changed(run, ("UPDATE meta SET value = ? WHERE key = 'config'", pack(runs.WHOLE_CONFIG)))
+    _changed(run, *((statement,) for statement in statements))
+    _reseal(run)
+    for command in commands:
+        done = runs.command(command, run)
+        if command == "validate":
+            assert done.exception is None, done.exception
+            assert (done.return_value, "damaged" in done.output) == (1, True)
+        else:
+            assert isinstance(done.exception, RunDamaged), (command, done.exception)
+
+
+def _reseal(run):
+    """Write the checksums anew of a run whose rows were forged, of its description and of every trial."""
+    with sqlite3.connect(run / "run.db") as db:
+        models = dict(_names(db, "models"))
+        tasks = dict(_names(db, "tasks"))
+        questions = {}
+        for number, task, name in db.execute("SELECT id, task, name FROM questions"):
+            questions[number] = tasks[task], unpack(name)
+        decoder = TrialDecoder(models, questions, dict(_names(db, "signal_sets")))
+        whole = dict.fromkeys(FILTERS) | {"last": -1, "end": 2**62, "batch": 10**6}
+        for row in db.execute(TRIALS, whole).fetchall():
+            made = checksum_of(*decoder.parts(*row))
+            db.execute("UPDATE answers SET checksum = ? WHERE outcome = ?", (made, row[0]))
+        run_files.seal(db)
+    db.close()
+
+
+def _names(db, table):
+    for number, name in db.execute(f"SELECT id, name FROM {table}"):
+        yield number, unpack(name)
 
 
 def test_no_control_character_but_line_feed_and_tab_is_in_a_csv_export():
