@@ -370,6 +370,7 @@ def write_run(options: Mapping[str, Any]) -> None:
             options["write"],
             right_from=options["right_from"],
             weights=weights,
+            independent=choices.independent,
             decide=partial(_session, options, choices),
             progress=report,
         )

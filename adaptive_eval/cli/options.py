@@ -253,7 +253,7 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
     from adaptive_eval.interop.found import Choices
 
     if "rename" not in options:
-        return Choices()
+        return Choices(independent=_takes_copies_for_draws(options))
 
     model, models = None, dict[Path, str]()
     for text in options["model"]:
@@ -289,8 +289,18 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
         cluster=cluster,
         scorer=scorer,
         scorer_options=scorer_options,
+        independent=_takes_copies_for_draws(options),
         **{name: options[name] for name in as_given},
     )
+
+
+def _takes_copies_for_draws(options: Mapping[str, Any]) -> bool:
+    """Return whether the options say that equal texts are draws of a sure model; mistakes are found later."""
+    from adaptive_eval.config.document import apply_overrides, read_overrides
+
+    given, _ = read_overrides(options.get("overrides", ()), {})
+    said = apply_overrides({}, given).get("on")
+    return isinstance(said, dict) and said.get("copies") == "independent"
 
 
 decision_options = stacked(

@@ -108,6 +108,7 @@ class Choices:
     scorer: str | None = None  # kind of a scorer of this package that scores the answers again
     scorer_options: Mapping[str, Any] = field(default_factory=lambda: _NONE)
     incomplete: bool = False  # whether logs of evaluations that have not finished are taken
+    independent: bool = field(default=False, compare=False)  # whether equal texts are draws of a sure model
     # the file's own name of each model, by file and new name
     origins: dict[tuple[Path, str], str] = field(default_factory=dict, compare=False)
 

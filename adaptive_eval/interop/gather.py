@@ -110,9 +110,9 @@ class _GatheredTask:
 class Gatherer:
     """Takes one log after another."""
 
-    def __init__(self, folder: Path, scores: ScoreRange | None = None) -> None:
+    def __init__(self, folder: Path, scores: ScoreRange | None = None, *, independent: bool = False) -> None:
         self._range = scores
-        self._audit = IndependenceAudit({})
+        self._audit = IndependenceAudit({}, independent=independent)
         self._db = sqlite3.connect(folder / GATHERED, isolation_level=None)
         self._db.executescript(_SCHEMA)
         self._models: dict[str, int] = {}

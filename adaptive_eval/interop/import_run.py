@@ -152,13 +152,14 @@ def import_logs(
     *,
     right_from: float | None = None,
     weights: Sequence[float] | None = None,
+    independent: bool = False,
     decide: Callable[[Gathered, tuple[TaskSpec, ...]], SessionSpec] = default_spec,
     progress: Progress = lambda _what, _done, _total: None,
 ) -> Imported:
     """Write logs as a run."""
     with _staged(out) as stage:
         known = weights if isinstance(weights, ScoreRange) else None
-        gatherer = Gatherer(stage, known)
+        gatherer = Gatherer(stage, known, independent=independent)
         try:
             counts = _add_all(gatherer, logs, progress)
             gathered = gatherer.gathered()
@@ -166,7 +167,7 @@ def import_logs(
                 gatherer.close()
                 (stage / GATHERED).unlink()
                 weights = ScoreRange((0.0, 1.0))
-                gatherer = Gatherer(stage, weights)
+                gatherer = Gatherer(stage, weights, independent=independent)
                 counts = _add_all(gatherer, logs, progress)
                 gathered = gatherer.gathered()
             levels = {task: _levels(task, gathered, right_from, weights) for task in gathered.tasks}

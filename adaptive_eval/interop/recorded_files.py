@@ -169,7 +169,7 @@ def read_recorded(
 def _read(paths: Sequence[Path], choices: Choices, *, any_order: bool) -> RecordedOutcomes | None:
     """Return the outcomes of files as one table; None if scores are numbers and no range is given."""
     with TemporaryDirectory(prefix="adaptive-eval-") as folder:
-        gatherer = Gatherer(Path(folder), choices.range)
+        gatherer = Gatherer(Path(folder), choices.range, independent=choices.independent)
         try:
             for log in open_logs(paths, choices, texts=False):
                 gatherer.add(log)

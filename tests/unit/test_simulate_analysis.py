@@ -170,7 +170,13 @@ def test_equal_texts_of_a_table_are_draws_by_the_word_of_the_user(tmp_path):
     assert independent["in_one_order"]["winners"] == 1
     assert bounded["in_one_order"]["trials"] > 2 * independent["in_one_order"]["trials"]
     assert analysis_of(path, "--sequential")["in_one_order"] == bounded["in_one_order"]
-    printed("analyze", path, "--sequential", "--write", tmp_path / "run", "-o", "on.copies=independent")
+    said = [
+        command("analyze", path, "--replicates", 2, "--workers", 1, *options).output
+        for options in ((), ("-o", "on.copies=independent"), ("-o", "on={copies: independent}"))
+    ]
+    assert ["copies from a cache" in text for text in said] == [True, False, False]
+    write = "analyze", path, "--sequential", "--write", tmp_path / "run", "-o", "on.copies=independent"
+    assert "copies from a cache" not in printed(*write)
     (pair,) = RunReader(tmp_path / "run").latest_snapshot().results["pairs"]
     assert pair["verdict"] == "better"
 
