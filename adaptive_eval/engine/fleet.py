@@ -185,6 +185,7 @@ class Fleet:
         self._prober = Prober(clock, tasks, self._on_slots)
         self._alarm = Alarm(clock, tasks, self._on_slots)
         self._news: list[str] = []
+        self._silent_servers: set[Server] = set()  # those that fell silent and have answered nothing since
 
     def close(self) -> None:
         """Watch no server any more."""
@@ -220,6 +221,8 @@ class Fleet:
             tokens = sum(answer.usage.completion_tokens for answer in answers)
             server.adaptive.answered(sent_at=now - latency, now=now, tokens=tokens, in_flight=in_flight)
         pool.answered(member, answers, now=now, longest=longest)
+        if server in self._silent_servers and member.usable:
+            self._speaks(server)
         member.monitor.withheld(len(sending.trials) - len(answers))
         if was_out is not None and member.presence.out_since is None:
             self._news.append(f"{model}: {member.endpoint.url} answers again")
@@ -235,7 +238,7 @@ class Fleet:
             for late in pool.late(now, rule):
                 found.append((model, late))
                 requests[late.member.server] += late.requests
-        before = self._fell_silent()
+        before = frozenset(self._silent_servers)
         silent: dict[Server, float] = {}
         for model, (member, _, seconds) in found:
             if requests[member.server] >= rule.requests or member.server in before:
@@ -255,10 +258,13 @@ class Fleet:
                 if seconds is not None and now - member.monitor.last >= seconds:
                     self._silent(model, member, seconds, now)
 
-    def _fell_silent(self) -> set[Server]:
-        """Return the servers that fell silent and have answered nothing since to a model."""
-        members = (member for pool in self.pools.values() for member in pool.members)
-        return {member.server for member in members if member.presence.fell_silent}
+    def _speaks(self, server: Server) -> None:
+        """Let all models ask a server that has answered one of them."""
+        self._silent_servers.remove(server)
+        for pool in self.pools.values():
+            for member in pool.members:
+                if member.server is server:
+                    member.presence.fell_silent = False
 
     def _silent(self, model: str, member: Member, seconds: float, now: float) -> str:
         """Take out a server that is silent, unless it is out, and return why."""
@@ -266,6 +272,7 @@ class Fleet:
         if member.usable:
             first = member.presence.out_since is None
             member.presence.fall_silent(words, now=now)
+            self._silent_servers.add(member.server)
             self._left(model, member, first=first)
         return words
 

@@ -141,12 +141,13 @@ class Presence:
     on_probation = 4  # requests that a server on probation may have in flight
     longest_wait = 30.0  # most seconds between two probes of a server that is out
     after_silence = 4  # probes that count as made when it falls silent: it answers probes while requests hang
+    longest_silence = 120.0  # most seconds between two requests that prove it: each that hangs loses a draw
 
     def __init__(self) -> None:
         self.state: State = "in"
         self.out_since: float | None = None
         self.reason = ""
-        self.fell_silent = False  # whether it went out because requests hung, and has answered none since
+        self.fell_silent = False  # whether requests hung, and no model has got an answer there since
         self._failed: set[Hashable] = set()
         self._probes = 0
 
@@ -157,15 +158,14 @@ class Presence:
 
     @property
     def probe_wait(self) -> float:
-        """Seconds to wait before the next probe: none at first, then 1, 2, 4, up to half a minute."""
-        return 0.0 if self._probes == 0 else min(self.longest_wait, 2.0 ** (self._probes - 1))
+        """Seconds to wait before the next probe: none at first, then 1, 2, 4, up to the longest wait."""
+        longest = self.longest_silence if self.fell_silent else self.longest_wait
+        return 0.0 if self._probes == 0 else min(longest, 2.0 ** (self._probes - 1))
 
     @property
     def slots(self) -> float:
         """Requests that it may have in flight, as far as its presence is concerned."""
-        if self.state == "in":
-            return math.inf
-        return 1 if self.fell_silent else self.on_probation
+        return math.inf if self.state == "in" else self.on_probation
 
     def answered(self) -> None:
         """Count an answer; one from before the server went out changes nothing."""

@@ -66,8 +66,15 @@ class Member:
         return self.usable and now >= self.held_until
 
     def free(self, now: float) -> float:
-        """Return how many requests may start there at time `now`, as far as the model is concerned."""
-        return self.presence.slots - len(self.slots) if self.open(now) else 0
+        """Return how many requests may start there at time `now`, as far as the model is concerned.
+
+        One request of any model proves a server that fell silent.
+        """
+        if not self.open(now):
+            return 0
+        if self.presence.fell_silent:
+            return 1 - self.server.in_flight
+        return self.presence.slots - len(self.slots)
 
     def give_up(self, failure: EndpointError) -> None:
         """Let the requests in flight there fail."""

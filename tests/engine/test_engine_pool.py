@@ -1,6 +1,7 @@
 """Pools of servers under an owned clock: balance, servers that vanish, return, refuse, or all go."""
 
 import asyncio
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -213,6 +214,28 @@ def test_requests_of_all_models_show_together_that_their_server_hangs(begins):
     calls = [at for _, hanging in servers.values() for at in hanging.starts if at >= begins]
     assert len([at for at in calls if at > begins + 2 * Silence().least]) <= 3 * 2
     assert len(calls) <= 3 * (2 + 2)
+
+
+@pytest.mark.parametrize("back", [400.0, 1e9])
+def test_one_request_of_all_models_proves_a_server_that_hung_and_ever_less_often(back):
+    """Each that hangs loses a draw. Once it has answered one model, all ask it again."""
+    scene = Scene({"a": 2400, "b": 2400, "c": 2400}, 1.0, 4)
+
+    def hung(step, attempt):
+        return (60.0, timed_out()) if asyncio.get_running_loop().time() < back else 1.0
+
+    servers = {model: [server(1), server(2, hung)] for model in scene.steps}
+    scene.pool = lambda model="a": servers[model]
+    scene.play()
+    assert not scene.missing()
+    starts = [hanging.starts for _, hanging in servers.values()]
+    proofs = sorted(at for of_model in starts for at in of_model if 2 * Silence().least < at < back)
+    waits = [later - earlier for earlier, later in pairwise(proofs)]
+    assert min(waits) >= Silence().least
+    assert max(waits) >= Presence.longest_silence
+    assert len(proofs) <= 8
+    if back < scene.seconds:
+        assert min(sum(at >= back for at in of_model) for of_model in starts) >= 50
 
 
 def test_no_test_of_seeds_waits_for_a_server_that_hangs():
