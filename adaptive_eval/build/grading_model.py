@@ -2,10 +2,11 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.core.budget import NOTHING, PICODOLLARS, Account, Amount
@@ -13,18 +14,26 @@ from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.core.spec import BudgetSpec
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.transport import body_limit
+from adaptive_eval.engine.discards import Discards, cause_of
 from adaptive_eval.engine.retry import with_retries
 from adaptive_eval.errors import REQUEST_STATUSES, EndpointError, ScorerUnavailable, TransientEndpointError
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.options.scorers import ScorerBudgetConfig
 from adaptive_eval.scoring.model_graded import LONGEST, MODELS, Bill, CannotScore, ModelGradedScorer
 from adaptive_eval.scoring.text import sendable
-from adaptive_eval.trial import Completion, Message, Question
+from adaptive_eval.trial import Completion, DiscardCause, Message, Question
 
 RETRY = RetryConfig(attempts=2, max_seconds=60.0)
 """One more attempt after a dropped connection or a busy server; then the engine scores the answer later."""
 
 _ROUNDING = 5e-9
+
+
+class Failure(NamedTuple):
+    """A failed request."""
+
+    error: EndpointError
+    latency: float  # seconds after which it failed
 
 
 class GradingModelClient:
@@ -41,19 +50,26 @@ class GradingModelClient:
         self._price = scorer.price
         self.account = Account(BudgetSpec(limits.requests, limits.tokens, limits.usd))
         self._unbilled = Bill()
+        self._discards = Discards()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._endpoint: OpenAIChat | None = None
 
     async def ask(
         self, messages: Sequence[Message], bill: Bill, *, seed: int | None = None, **parameters: Any
     ) -> Completion:
-        """Ask within the budget, and put the cost on `bill`; see :class:`GradingModel`."""
+        """Ask within the budget, and put the cost on `bill`; see :class:`GradingModel`.
+
+        A failed request that the server may have begun has given up a judgement, for which another draw
+        stands. So its cause is put on `bill` too. The chances of a verifier are no draws: asked again, they
+        are the same.
+        """
+        failed: list[Failure] = []
         kind, model = self._scorer.kind, self._scorer.model
         sent = [replace(message, content=sendable(message.content)) for message in messages]
         parameters |= self._scorer.extra_body or {}
         try:
             answer = await with_retries(
-                partial(self._attempt, sent, bill, seed, parameters),
+                partial(self._attempt, sent, bill, failed, seed, parameters),
                 RETRY,
                 sleep=asyncio.sleep,
                 jitter=random.random,
@@ -65,7 +81,10 @@ class GradingModelClient:
             self._unbilled.add(bill)
             wait = error.retry_after if isinstance(error, TransientEndpointError) else None
             words = f"the {kind} ({model}) did not answer: {error}"
-            raise ScorerUnavailable(words, kind=kind, retry_after=wait) from None
+            bill.discarded += self._given_up(failed)
+            discarded = tuple(bill.discarded)
+            raise ScorerUnavailable(words, kind=kind, retry_after=wait, discarded=discarded) from None
+        bill.discarded += self._given_up(failed)
         bill.add(self._unbilled)
         self._unbilled = Bill()
         return answer
@@ -76,8 +95,21 @@ class GradingModelClient:
         limited = [line for line in self.lines() if line.limit is not None]
         return all(line.spent + line.reserved < (line.limit or 0.0) / 2 for line in limited)
 
+    def _given_up(self, failed: Sequence[Failure]) -> list[DiscardCause]:
+        """Return why failed requests may have given up a judgement."""
+        if self._scorer.kind != "judge":
+            return []
+        fastest = self._discards.fastest.get(self._scorer.endpoint)
+        causes = [cause_of(one.error.kind, one.error.status, one.latency, fastest) for one in failed]
+        return [cause for cause in causes if cause is not None]
+
     async def _attempt(
-        self, messages: Sequence[Message], bill: Bill, seed: int | None, parameters: dict[str, Any]
+        self,
+        messages: Sequence[Message],
+        bill: Bill,
+        failed: list[Failure],
+        seed: int | None,
+        parameters: dict[str, Any],
     ) -> Completion:
         worst = self._amount(prompt_bound(messages), self._scorer.longest_reply)
         if not self.account.affords(worst):
@@ -85,13 +117,16 @@ class GradingModelClient:
         self.account.reserve(worst)
         # Without a budget of tokens or money a bound would only be a wrong figure.
         used: Amount | None = worst if self.account.limits.metered else NOTHING
+        started = time.monotonic()
         try:
             (answer,) = await self._connected().sample(messages, seed=seed, n=1, parameters=parameters)
             assert answer is not None
+            self._discards.answered(self._scorer.endpoint, time.monotonic() - started)
             if answer.usage.total_tokens:
                 used = self._amount(answer.usage.prompt_tokens, answer.usage.completion_tokens)
             return answer
         except EndpointError as error:
+            failed.append(Failure(error, time.monotonic() - started))
             if not error.billed:
                 used = None
             raise

@@ -203,9 +203,10 @@ class _Answers:
                 digest = None if record.completion is None else record.completion.digest
                 request, repeats = record.request, getattr(record.outcome, "repeats", False)
                 asked = (request.key, request.task, request.question, record.usage, digest, repeats)
-                answers.keys.append(_Asked(*asked, record.discarded))
-                answers.reasons.append(record.missing or "")
                 new = _with(record, next(scores)) if _is_due(record, known) else None
+                judged = () if new is None else new.discarded
+                answers.keys.append(_Asked(*asked, (*record.discarded, *judged)))
+                answers.reasons.append(record.missing or "")
                 answers.scores.append(new or record.score)
                 if new is not None and record.completion is not None:
                     answers.watch.take(_logged(record, _stepped(new, scorer)))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Self
 
 from pydantic import PrivateAttr
@@ -100,9 +101,10 @@ class ChecksScorer(ChecksScorerConfig):
         known = {name: score for name, score in scores.items() if score.category is not None}
         signals |= {f"{CHECK}{name}": self._shown(name, score) for name, score in known.items()}
         extracted = next((one.extracted for one in scores.values() if one.extracted is not None), None)
+        discarded = tuple(chain.from_iterable(score.discarded for score in scores.values()))
         for name, score in scores.items():
             if name not in known:
-                return Score(None, extracted, signals, f"{score.reason} (check {name})")
+                return Score(None, extracted, signals, f"{score.reason} (check {name})", discarded)
         reason = "; ".join(f"{name}: {score.reason}" for name, score in scores.items())
         nothing = [score.reason.startswith(NOT_FOUND) for score in scores.values()]
         if any(nothing) if self.by == "all" else all(nothing):
@@ -114,7 +116,7 @@ class ChecksScorer(ChecksScorerConfig):
         else:
             value = float({"all": all, "any": any}[self.by](shares.values()))
         whole = graded(self, value, extracted, reason)
-        return replace(whole, signals={**signals, **whole.signals})
+        return replace(whole, signals={**signals, **whole.signals}, discarded=discarded)
 
     def _shown(self, name: str, score: Score) -> Signal:
         """Return a part's result: a number of its range, else whether the answer is right."""

@@ -108,9 +108,9 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         try:
             share, own, reason = await ways[self.compare](text, question, bill)
         except CannotScore as error:
-            return self.unscored(str(error), {**signals, **error.signals, **bill.signals(self.kind)})
+            return self.unscored(str(error), {**signals, **error.signals}, bill)
         score = graded(self, share, None, reason)
-        return replace(score, signals={**score.signals, **own, **signals, **bill.signals(self.kind)})
+        return self.billed(replace(score, signals={**score.signals, **own, **signals}), bill)
 
     async def _number(self, text: str, question: Question, bill: Bill) -> Judged:
         """Return the mean of the numbers that the votes give."""
@@ -202,7 +202,10 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
     async def _judgement(
         self, messages: Sequence[Message], verdict: Mapping[str, Any], vote: int, bill: Bill
     ) -> tuple[Any, str]:
-        """Return one verdict and its reason; a judgement that cannot be read is asked for once more."""
+        """Return one verdict and its reason; a judgement that cannot be read is asked for once more.
+
+        What the judge says then is another draw, chosen because of what the first one said.
+        """
         form = {"name": "judgement", "strict": True, "schema": _schema(verdict)}
         for attempt in range(_TRIES):
             reply = await self.grading_model.ask(
@@ -216,6 +219,7 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
             found = _read(reply.text[:LONGEST], verdict)
             if found is not None:
                 return found
+            bill.discarded.append("server")
         raise CannotScore(_unusable(reply, self.max_tokens))
 
     def messages(self, answer: str, question: Question) -> list[Message]:

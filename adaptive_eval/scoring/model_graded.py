@@ -7,7 +7,7 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from pydantic import PrivateAttr
 from adaptive_eval.errors import UsageError
 from adaptive_eval.options.scorers import ModelGradedScorerConfig
 from adaptive_eval.scoring.text import answer_part
-from adaptive_eval.trial import GIVEN, Completion, Message, Question, Score, Signal
+from adaptive_eval.trial import GIVEN, Completion, DiscardCause, Message, Question, Score, Signal
 
 LONGEST = 20_000
 """Bytes, from the end, of an answer that another model is shown."""
@@ -40,9 +40,10 @@ class Bill:
     requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    discarded: list[DiscardCause] = field(default_factory=list)  # why judgements of this answer were given up
 
     def add(self, other: Bill) -> None:
-        """Add what other requests have cost."""
+        """Add what other requests have cost, maybe those about another answer."""
         self.requests += other.requests
         self.prompt_tokens += other.prompt_tokens
         self.completion_tokens += other.completion_tokens
@@ -54,7 +55,8 @@ class Bill:
         for name in cls().signals(kind):
             count = signals.get(name)
             counts.append(count if isinstance(count, int) else 0)
-        return cls(*counts)
+        requests, prompt_tokens, completion_tokens = counts
+        return cls(requests, prompt_tokens, completion_tokens)
 
     def signals(self, kind: str) -> dict[str, Signal]:
         """Return it as signals of the answer, from which the account is restored on resume."""
@@ -156,9 +158,14 @@ class ModelGradedScorer(ModelGradedScorerConfig, ABC):
             text = f"<think>\n{completion.reasoning}\n</think>\n\n{text}"
         return tail(text)
 
-    def unscored(self, why: str, signals: Mapping[str, Signal]) -> Score:
+    def unscored(self, why: str, signals: Mapping[str, Signal], bill: Bill) -> Score:
         """Return the score of an answer that cannot be scored."""
-        return Score(None, None, signals, f"the {self.kind} ({self.model}) {why}")
+        return self.billed(Score(None, None, signals, f"the {self.kind} ({self.model}) {why}"), bill)
+
+    def billed(self, score: Score, bill: Bill) -> Score:
+        """Return a score with the cost of its requests, and why some of them were given up."""
+        signals = {**score.signals, **bill.signals(self.kind)}
+        return replace(score, signals=signals, discarded=tuple(bill.discarded))
 
 
 def grader_of(scorer: object) -> ModelGradedScorer | None:

@@ -236,7 +236,7 @@ class TaskScoring:
             reason = f"{reason}: {self.rubric.categories[category]}"
         elif score.category and not category:
             reason = f"{reason}, truncated"
-        return Score(category, score.extracted, signals, reason)
+        return Score(category, score.extracted, signals, reason, score.discarded)
 
 
 def _without_pattern(signals: Mapping[str, Signal]) -> Mapping[str, Signal]:

@@ -152,7 +152,7 @@ class VerifierScorer(VerifierScorerConfig, ModelGradedScorer):
             baseline = await self._baseline_logits(bill)
             logits = await self._logits(self.messages(text, question), bill)
         except CannotScore as error:
-            return self.unscored(str(error), {**signals, **bill.signals(self.kind)})
+            return self.unscored(str(error), signals, bill)
         probabilities = calibrated(logits, baseline, self.temperature)
         raw = calibrated(logits, (0.0,) * len(LABELS))
         signals |= _named("verifier", probabilities) | _named("verifier_raw", raw)
@@ -161,8 +161,9 @@ class VerifierScorer(VerifierScorerConfig, ModelGradedScorer):
         reason = f"verified {'right' if right else 'not right'} ({shown})"
         if known is not None:
             right, reason = bool(known.category), f"{known.reason}; verifier {shown}"
-        signals |= {"is_correct": right, **bill.signals(self.kind)}
-        return Score(int(right), None if known is None else known.extracted, signals, reason)
+        signals |= {"is_correct": right}
+        extracted = None if known is None else known.extracted
+        return self.billed(Score(int(right), extracted, signals, reason), bill)
 
     def messages(self, answer: str, question: Question) -> list[Message]:
         """Return the prompt about an answer."""

@@ -231,6 +231,47 @@ def test_a_first_try_that_may_have_been_billed_counts(judge, at_once, first, req
     assert tokens == 110 if requests == 1 else tokens > 110 + scorer.longest_reply
 
 
+@pytest.mark.parametrize(
+    ("first", "causes"),
+    [(None, ("connection",)), ("nonsense", ("server",)), (429, ()), (verdict("wrong"), ())],
+)
+def test_a_judgement_for_which_another_stands_is_a_draw_given_up(judge, at_once, first, causes):
+    words = iter([first, *[verdict("correct")] * 2])
+    scorer = asking(judge(lambda body: next(words)))
+    found = judged(scorer)
+    assert found.discarded == causes
+    assert found.category == (first != verdict("wrong"))
+    assert judged(scorer).discarded == (), "of another answer none was given up"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("among_checks", [False, True])
+def test_a_run_takes_answers_whose_judgement_was_given_up_for_lost(judge, tmp_path, among_checks):
+    def say(body):
+        if len(server.asked) % 5 == 0:
+            return None if len(server.asked) % 2 else "nonsense"
+        return verdict("correct" if answer_is_right(body) else "wrong")
+
+    server = judge(say)
+    scorer = {"kind": "judge", "endpoint": server.url, "model": "wise", "second_votes": 0, "anchors": 0}
+    if among_checks:
+        scorer = {"kind": "checks", "by": "any", "parts": {"wise": scorer, "number": "numeric"}}
+    run = finished(tmp_path, mimic_config({"scorer": scorer}, budget={"trials": 60}, goal="budget"))
+    again = [one for one in trials(run) if one.discarded]
+    assert {cause for one in again for cause in one.discarded} == {"connection", "server"}
+    models = json.loads((run / "report.json").read_text())["models"]
+    scored_later = sum(one.missing is None for one in again)
+    assert sum(line["discarded_trials"] for line in models) == scored_later > 0
+    command("validate", run, code=0)
+
+
+def test_a_judge_that_gave_no_judgement_says_what_may_have_been_one(judge, at_once):
+    words = iter([None, None, verdict("correct")])
+    with pytest.raises(ScorerUnavailable) as away:
+        judged(asking(judge(lambda body: next(words))))
+    assert away.value.discarded == ("connection", "connection")
+
+
 def test_what_an_unscored_answer_has_cost_is_on_the_bill_of_the_next(judge, at_once):
     words = iter([None, None, verdict("correct"), verdict("wrong")])
     scorer = asking(judge(lambda body: next(words)), budget={"requests": 100})
