@@ -38,7 +38,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.trial import NO_ANSWER, NOT_THERE, Missing, TrialOutcome
 from adaptive_eval.views import reading
-from adaptive_eval.views.reading import Replayed, decision_from, still_valid
+from adaptive_eval.views.reading import Replayed, decision_from, require_described, still_valid
 
 AT_THEIR_PLACE = LOOKED_AT | {"interrupted", "budget", "endpoints", "unusable"}
 """Reasons to stop that follow from the trials only where the run stopped, or come from outside of it."""
@@ -150,6 +150,7 @@ class _Stored:
         try:
             latest = reader.latest_snapshot()
             results = None if latest is None else from_json(latest.results)
+            require_described(None if results is None else results.stop)
             decisions = still_valid(decision_from(record.body) for record in reader.decisions())
             changes = stored_changes(meta)
             for scoring in reader.scorings():

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from adaptive_eval.core.results import Decision
+from adaptive_eval.core.results import Decision, StopVerdict
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.codec import moment
 from adaptive_eval.store.file_errors import decoding
@@ -167,7 +167,9 @@ class Attachment:
         for record in self.reader.decisions(since=len(self._seen.decisions)):  # a large board has thousands
             self._seen.decide(record.at, [decision_from(record.body)])
         alive = self.running(self.reader.directory, self.clock() - latest.at)
-        return self._seen.summary(latest, alive=alive)
+        summary = self._seen.summary(latest, alive=alive)
+        require_described(summary.results.stop)
+        return summary
 
     def follow(
         self, sleep: Callable[[float], None], every: float = 0.5, *, wait_out: bool = False
@@ -272,8 +274,20 @@ def started_at(meta: Mapping[str, str]) -> float | None:
 
 
 def decision_from(body: Mapping[str, Any]) -> Decision:
-    """Rebuild a decision from its stored form; TypeError or ValueError if it is none."""
-    return _adapter().validate_python(dict(body))
+    """Rebuild a decision from its stored form; one of UNREADABLE if it is none, or its evidence is odd."""
+    decision = _adapter().validate_python(dict(body))
+    require_described(decision)
+    if not isinstance(decision.evidence.get("threshold", 0.0), int | float):
+        raise TypeError("the threshold of a decision is no number")
+    return decision
+
+
+def require_described(what: Decision | StopVerdict | None) -> None:
+    """Raise one of UNREADABLE if the stored evidence of a decision or stop gives no sentence."""
+    from adaptive_eval.views.decision_sentences import describe  # for what is stored alone
+
+    if what is not None:
+        describe(what)
 
 
 @cache

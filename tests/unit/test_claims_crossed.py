@@ -37,9 +37,10 @@ def stored(folder, weights=(0.0, 1.0), rounds="schedule", chances=CHANCES, unusa
     session = Session(spec)
     runs.store_run(folder, meta, session, answer, rounds=9 if unusable else None)
     if unusable:
-        made = (
-            session.end("unusable") if unusable == "all" else session.stop_model(unusable, "", unusable=True)
-        )
+        if unusable == "all":
+            made = session.end("unusable", "no answer can be used")
+        else:
+            made = session.stop_model(unusable, "", unusable=True)
         with RunWriter.open(folder) as writer:
             for decision in made:
                 writer.decision(runs.STARTED + 99.0, decision.trials, asdict(decision))

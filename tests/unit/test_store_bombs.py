@@ -117,13 +117,20 @@ def test_a_description_of_another_shape_is_damage_though_its_checksum_fits(run, 
         assert error is not None or command[0] == "monitor", command
 
 
+_OF_TRIALS = ("validate", "check", "samples")
+_OF_RESULTS = ("report", "validate", "check", "monitor")
+_FIRST_DECISION = "UPDATE decisions SET body = json_set(body, {}) WHERE id = 0"
+_LAST_DECISION = "UPDATE decisions SET body = json_set(body, {}) WHERE id = (SELECT max(id) FROM decisions)"
+
+
 @pytest.mark.parametrize(
     ("statements", "commands"),
     [
-        (
-            ["UPDATE outcomes SET discarded = 'timeout,x' WHERE id = 3"],
-            ["report", "validate", "check", "samples"],
-        ),
+        (["UPDATE outcomes SET discarded = 'timeout,x' WHERE id = 3"], (*_OF_TRIALS, "report")),
+        ([_LAST_DECISION.format("'$.verdict', 'budget', '$.evidence.used.trials', 3")], _OF_RESULTS),
+        ([_LAST_DECISION.format("'$.evidence.goals', 3")], _OF_RESULTS),
+        ([_FIRST_DECISION.format("'$.evidence.low', 'x'")], _OF_RESULTS),
+        ([_FIRST_DECISION.format("'$.evidence.threshold', 'x'")], _OF_RESULTS),
     ],
 )
 def test_a_forged_row_whose_checksums_fit_is_damage(run, statements, commands):
@@ -131,7 +138,7 @@ def test_a_forged_row_whose_checksums_fit_is_damage(run, statements, commands):
     _changed(run, *((statement,) for statement in statements))
     _reseal(run)
     for command in commands:
-        done = runs.command(command, run)
+        done = runs.command(command, run, *(["--once"] if command == "monitor" else []))
         if command == "validate":
             assert done.exception is None, done.exception
             assert (done.return_value, "damaged" in done.output) == (1, True)
