@@ -69,10 +69,10 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
 """The causes by name; the first whose pattern fits counts. Those without one follow from the status."""
 
 _SPENT = re.compile(
-    r"exceeded[ _]your[ _]current[ _]quota|plan and billing|credit balance is too low|usage limits\b"
+    r"exceeded[ _](?:your[ _])?current[ _]quota|plan and billing|credit balance is too low|usage limits\b"
     r"|insufficient[ _](?:quota|credits?|balance|funds)|(?:out of|no|no more|all available) credits?\b"
     r"|credits? (?:are|is|have been|has been|limit) (?:depleted|exhausted|used up|exceeded|reached)"
-    r"|(?:billing|spend|spending|spending hard|billing hard|credit) limit",
+    r"|(?:billing|spend|spending|spending hard|billing[ _]hard|credit)[ _]limit",
     re.IGNORECASE,
 )
 """What providers say with a 429 if the account has nothing left."""

@@ -25,8 +25,6 @@ _SAID = 120
 
 _TRANSIENT = {408: "timeout", 409: "server", 425: "server", 429: "rate_limit"}
 _PERMANENT = {401: "auth", 402: "auth", 403: "auth", 404: "not_found", 405: "not_found", 410: "not_found"}
-_NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"}
-"""Codes that come with a 429 although no wait will help: the account has no credit left."""
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
@@ -287,9 +285,8 @@ def _spent(body: str) -> bool:
         data = json.loads(body)
     except (ValueError, RecursionError):
         data = None
-    named = at(data, "error", "code"), at(data, "error", "type")
-    by_code = any(isinstance(value, str) and value in _NO_CREDIT for value in named)
-    return by_code or is_spent(body, server_message(body))
+    said = [at(data, "error", "code"), at(data, "error", "type"), server_message(body)]
+    return is_spent(body, " ".join(map(str, said)))
 
 
 def _words(value: Any) -> str:

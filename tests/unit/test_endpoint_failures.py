@@ -59,6 +59,18 @@ def test_no_credit_is_not_a_rate_limit():
 
 
 @pytest.mark.parametrize(
+    "coded",
+    [
+        {"code": "insufficient_quota"},
+        {"type": "billing_hard_limit_reached"},
+        {"type": "exceeded_current_quota_error"},
+    ],
+)
+def test_a_quota_that_is_spent_may_be_told_by_a_code_alone(coded):
+    assert isinstance(fail(429, {"error": {"message": "Denied.", **coded}}), PermanentEndpointError)
+
+
+@pytest.mark.parametrize(
     ("said", "spent"),
     [
         ("You exceeded your current quota, please check your plan and billing details.", True),
