@@ -6,7 +6,7 @@ import numpy as np
 
 from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import Account
-from adaptive_eval.core.discard_words import causes_words
+from adaptive_eval.core.discard_words import causes_words, redrawn_words
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
@@ -109,12 +109,8 @@ def discard_warnings(
                 f"to 1; lost answers can move the score by up to {slack[row]:.3f}",
             )
         if kept := states.redrawn[row]:
-            causes = causes_words(states.redrawn_causes[row])
-            yield Coded(
-                "warning/redrawn",
-                f"{model.name}: {_trials(kept)} answered by another draw than the first ({causes}), and "
-                "verdicts rest on it: the config says that this does not depend on the answer (on.discarded)",
-            )
+            words = redrawn_words(kept, states.redrawn_causes[row])
+            yield Coded("warning/redrawn", f"{model.name}: {words}")
 
 
 def _trials(number: int) -> str:

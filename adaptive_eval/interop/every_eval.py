@@ -166,6 +166,7 @@ def _result(
             "details": {
                 "stopping_rule": results.rule,
                 "trials": str(line.trials),
+                "redrawn_trials": str(line.redrawn_trials),
                 "rank": f"{line.rank_low}–{line.rank_high}",
                 "task_weight": f"{weights.get(task, 1.0):.6g}",
             },

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from adaptive_eval.core.discard_words import redrawn_words
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import Coded, OutcomesError
 from adaptive_eval.interop.found import RUN, Flaw, Found, Log, audited, checked, flawed
@@ -323,11 +324,7 @@ class Gatherer:
     def _notes(self, tasks: Mapping[str, _GatheredTask]) -> Iterator[str]:
         """Yield whose other draws count, questions that a model was not asked, and how unequal counts are."""
         for model, redrawn in (+self._redrawn).items():
-            yield Coded(
-                "warning/redrawn",
-                f"{model}: {redrawn:,} of its trials were answered by another draw than the first, and "
-                "verdicts rest on it: the config of their run says that this does not depend on the answer",
-            )
+            yield Coded("warning/redrawn", f"{model}: {redrawn_words(redrawn)}")
         for name, task in tasks.items():
             for model, number in self._models.items():
                 rows = self._db.execute("SELECT DISTINCT question FROM trials WHERE model = ?", (number,))

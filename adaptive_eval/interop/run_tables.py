@@ -22,6 +22,7 @@ from adaptive_eval.interop.stored_config import (
     equal_texts,
     independent_copies,
     redrawn_causes,
+    redrawn_trials,
     with_lost_draws,
 )
 from adaptive_eval.interop.trial_weights import Weights, weights_of_run
@@ -315,6 +316,7 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
         keys = {record.request.key: record.missing for record in reader.trials(missing=True)}
         texts = equal_texts(reader)
         columns = with_lost_draws(columns, reader)
+        redrawn = redrawn_trials(reader)
     reasons = {(key.model, key.index): reason for key, reason in keys.items()}
     names = ("model", "question", "repeat", "category", "step")
     cells = zip(*(getattr(columns, name).tolist() for name in names), strict=True)
@@ -324,8 +326,10 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
         known = (models[model], choices.task or task, name, place, repeat)
         reason = reasons.get((columns.models[model], step), "no answer")
         found = Found(*known, missing=reason) if category < 0 else Found(*known, category=category)
-        text = texts.get(TrialKey(columns.models[model], step), 0)
-        yield replace(found, repeats=text > 0, answer=text) if text else found
+        key = TrialKey(columns.models[model], step)
+        if text := texts.get(key, 0):
+            found = replace(found, repeats=True, answer=text)
+        yield replace(found, redrawn=True) if key in redrawn else found
 
 
 def _with_texts(directory: Path, choices: Choices) -> Iterator[Piece]:

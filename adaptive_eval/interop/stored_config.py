@@ -63,3 +63,12 @@ def redrawn_causes(reader: RunReader) -> frozenset[DiscardCause]:
     """Return the causes of discarded draws for which another draw counts in a run."""
     config = config_of_file(reader)
     return frozenset() if config is None else frozenset(config.on.discarded)
+
+
+def redrawn_trials(reader: RunReader) -> set[TrialKey]:
+    """Return the trials of a run in which another draw than the first counts."""
+    redrawn = redrawn_causes(reader)
+    if not redrawn:
+        return set()
+    found = reader.trials(discarded=True)
+    return {one.request.key for one in found if redrawn.issuperset(one.discarded)}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.run_config import NotifyConfig
+from adaptive_eval.core.discard_words import rest_on_words
 from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.events import Decided, Event, Observer, Progress, Stopped
 from adaptive_eval.errors import UsageError
@@ -102,7 +103,9 @@ class Notices:
 
     def _decided(self, decision: Decision) -> None:
         if decision.kind == "pair":
-            self._tell("pair_decided", describe(decision), decision.trials, decision.models, decision.verdict)
+            words = self._rest_on()
+            text = f"{describe(decision)}. {words}" if words else describe(decision)
+            self._tell("pair_decided", text, decision.trials, decision.models, decision.verdict)
         elif decision.kind == "model_stopped":
             self._tell("error", describe(decision), decision.trials, decision.models)
 
@@ -110,8 +113,11 @@ class Notices:
         results = self._results
         first = "" if results is None else f"{headline(results)} "
         trials = 0 if results is None else results.trials
-        words = f"{first}Stopped: {describe(verdict).rstrip('.')}."
+        words = f"{first}Stopped: {describe(verdict).rstrip('.')}. {self._rest_on()}".rstrip()
         self._tell("stopped", words, trials, verdict=verdict.reason)
+
+    def _rest_on(self) -> str:
+        return "" if self._results is None else rest_on_words(self._results)
 
     def _tell(
         self,

@@ -170,5 +170,5 @@ def _run_data(summary: RunSummary) -> dict[str, Any]:
 
 
 def _line_data(line: ModelResult | None) -> dict[str, Any] | None:
-    keys = "score score_low score_high rank_low rank_high trials missing"
+    keys = "score score_low score_high rank_low rank_high trials missing redrawn_trials"
     return None if line is None else picked(line, keys)

@@ -16,12 +16,13 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from adaptive_eval.config.run_config import difference
+from adaptive_eval.core.discard_words import rest_on_words
 from adaptive_eval.core.results import ModelResult
 from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.store.run_files import RUN_FILE
-from adaptive_eval.views.blocks import Block, PageSection, Para, Plots, WholePage, note
+from adaptive_eval.views.blocks import Block, PageSection, Para, Plots, Warn, WholePage, note
 from adaptive_eval.views.column_types import Column, Row, Shown, Span, Unit, selected
 from adaptive_eval.views.columns import DECISIONS, PAIRS, QUESTIONS, Tally, pair_rows
 from adaptive_eval.views.inert import clipped, distinct_labels, inert, without_formula
@@ -325,9 +326,19 @@ def _board_section(number: int, board: _Board) -> PageSection:
     for (_, folder, _), (model, run, *cells) in zip(board.rows, table.rows, strict=True):
         rows.append([model, replace(run, link=_address(folder)), *cells])
     blocks.append(replace(table, rows=rows))
+    blocks += [Warn(f"{folder}: {words}") for folder, words in _rest_on(board).items()]
     if board.series is not None:
         blocks.append(Plots([drawn(board.series, names)]))
     return PageSection(f"board{number}", board.title, blocks)
+
+
+def _rest_on(board: _Board) -> dict[str, str]:
+    """Return what verdicts of the runs rest on in which another draw than the first counts."""
+    found: dict[str, str] = {}
+    for summary, folder, _ in board.rows:
+        if words := rest_on_words(summary.results):
+            found[folder] = words
+    return found
 
 
 def _span(row: _Row) -> Span:
@@ -438,5 +449,5 @@ def _data(boards: Sequence[_Board]) -> dict[str, Any]:
 
 def _row_data(row: tuple[RunSummary, str, ModelResult]) -> dict[str, Any]:
     summary, folder, line = row
-    keys = "run model score score_low score_high confidence rank_low rank_high trials"
+    keys = "run model score score_low score_high confidence rank_low rank_high trials redrawn_trials"
     return picked(line, keys, run=folder, confidence=summary.results.confidence)

@@ -5,6 +5,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from adaptive_eval import __version__
+from adaptive_eval.core.discard_words import rest_on_words
 from adaptive_eval.core.results import BudgetLine, ModelResult, PairResult, Results, RunForecast, StopVerdict
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views.accounts import MOST_SUSPECT, QuestionAccount
@@ -425,6 +426,8 @@ def caption_words(results: Results) -> str:
         how = f"{ranks_note(results)} By {by}."
     if is_one_look(results):
         how += " Verdicts hold if the number of answers was fixed before anybody looked."
+    if words := rest_on_words(results):
+        how += f" {words}"
     return (
         f"{score_name(results).capitalize()} on {answered_words(results)}, which ranks, with its "
         f"{level_words(results)} {interval_name(results)}; Bayes@N: posterior mean ± standard deviation "

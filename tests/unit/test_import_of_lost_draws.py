@@ -1,6 +1,8 @@
 """What counts as lost, or may be a copy, in a run counts so in its export, and in an import of that."""
 
+import json
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -93,9 +95,61 @@ def test_an_import_counts_another_draw_where_the_run_did_and_says_so(tmp_path):
         ]
     table.write_text("\n".join(lines))
     done = command("analyze", table, "--write", again, code=0)
-    assert "a: 6 of its trials were answered by another draw" in " ".join(done.said.split())
+    assert "6 trials were answered by another draw" in " ".join(done.said.split())
     assert told(again)[0] == {"a": 4, "b": 0}
     assert (read_recorded([table], Choices()).categories == LOST).sum() == 4
+
+
+LATE = """
+from itertools import count
+
+asked = count()
+
+def late(prompt):
+    if next(asked) % 5 == 3:
+        raise TimeoutError
+    return "4"
+
+def wrong(prompt):
+    return "5"
+"""
+
+
+def test_every_view_says_that_verdicts_rest_on_the_word_of_the_user(tmp_path):
+    (tmp_path / "late.py").write_text(LATE)
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    config = {
+        "name": "word",
+        "models": [{"name": name, "endpoints": [f"python:late.py:{name}"]} for name in ("late", "wrong")],
+        "tasks": [{"name": "t", "dataset": "rows.jsonl", "prompt": "{input}", "scorer": "numeric"}],
+        "budget": {"trials": 40},
+        "on": {"discarded": "redraw"},
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    run, site, compared = tmp_path / "run", tmp_path / "site", tmp_path / "compared"
+    said = {"run": command("run", tmp_path / "config.json", "--out", run, "--display", "none").said}
+    commands = (
+        ("monitor", run, "--once"),
+        ("monitor", run, "--once", "--json"),
+        ("export", run, "--format", "latex"),
+        ("export", run, "--format", "markdown"),
+        ("analyze", run, "--sequential", "--replicates", 2, "--workers", 1),
+        ("check", run, "--at-least", "late:0.1"),
+        ("report", run, run),
+    )
+    said |= {" ".join(map(str, one)): command(*one).said for one in commands}
+    command("report", run, "--leaderboard", "--output", site, code=0)
+    command("report", run, run, "--output", compared, code=0)
+    files = [file for file in tmp_path.glob("*/**/*.*") if file.suffix in (".html", ".md", ".tex")]
+    said |= {str(file.relative_to(tmp_path)): file.read_text("utf-8") for file in files}
+    assert [name for name, text in said.items() if "verdicts rest on" not in _plain(text)] == []
+    for file in (site / "index.json", site / "run/report.json", compared / "comparison.json"):
+        counts = re.findall(r'"redrawn_trials": (\d+)', file.read_text("utf-8"))
+        assert max(map(int, counts)) > 0, file
+
+
+def _plain(text):
+    return " ".join(text.split()).lower()
 
 
 def test_an_unknown_cause_of_a_discarded_draw_is_refused(tmp_path):
