@@ -48,6 +48,7 @@ from adaptive_eval.interop.found import (
 from adaptive_eval.interop.headings import Headings, listed, outside, read_headings, sample_of, verdict_of
 from adaptive_eval.interop.run_tables import parts_of
 from adaptive_eval.simulate.recorded import NO_TRIAL
+from adaptive_eval.store.codec import moment
 from adaptive_eval.tasks.rows import Row, ending_of, opened, stream_rows, uncompressed
 from adaptive_eval.tasks.sources import parquet_rows
 from adaptive_eval.trial import DISCARD_CAUSES, DiscardCause
@@ -422,6 +423,15 @@ def _amount(value: Any, column: str) -> float | None:
     return number
 
 
+def _time(value: Any, column: str) -> float | None:
+    """Return a Unix time in seconds, None if there is none."""
+    number = _amount(value, column)
+    try:
+        return None if number is None else moment(number)
+    except ValueError as error:
+        raise ValueError(f"{column}: {error}; give seconds") from None
+
+
 def _number(value: Any) -> float | None:
     """Return a number given as a number or as text, or None."""
     try:
@@ -443,7 +453,8 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(
         ("text", "reason", "prompt", "target", "extracted", "finish_reason"), lambda value, _: str(value)
     ),
-    **dict.fromkeys(("latency", "finished_at"), _amount),
+    "latency": _amount,
+    "finished_at": _time,
     **dict.fromkeys(("prompt_tokens", "completion_tokens"), _counting),
 }
 """How the optional columns are read, by name."""

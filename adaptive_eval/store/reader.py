@@ -36,6 +36,7 @@ from adaptive_eval.store.trial_rows import (
     causes_in,
     id_of,
     ids_of,
+    names_in,
     question_ids,
 )
 from adaptive_eval.trial import CHECK, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
@@ -190,7 +191,7 @@ class RunReader:
         """Yield the trials in the order in which they were committed, in the batches of :meth:`log`."""
         parameters = {"end": self._newest("outcomes"), "batch": _OUTCOMES_AT_ONCE}
         models, questions = self._asked()
-        signal_sets = [tuple(json.loads(names)) for names in self._names("signal_sets")]
+        signal_sets = self._signal_sets()
 
         def trial(_: int, model: int, step: int, question: int, *told: Any) -> LoggedTrial:
             category, prompt, completion, cached, finish, missing, late, finished_at, *rest = told
@@ -205,7 +206,7 @@ class RunReader:
                 finish_reason=unpack_optional(finish) or "",
                 missing=unpack_optional(missing) or "",
                 after_stop=bool(late),
-                finished_at=finished_at,
+                finished_at=moment(finished_at),
                 answer=answer,
                 response=response,
                 signals=() if signals is None else signal_sets[signals],
@@ -395,7 +396,7 @@ class RunReader:
         """Return how many answers each model gave to each task, and how many have each signal of a prefix."""
         rows = self._rows(queries.ANSWERS_BY_SIGNALS)
         models, tasks = self._names("models"), self._names("tasks")
-        sets = [json.loads(names) for names in self._names("signal_sets")]
+        sets = self._signal_sets()
         counts: dict[tuple[str, str], tuple[int, Counter[str]]] = {}
         with self._reading():
             for model, task, signal_set, count in rows:
@@ -538,6 +539,10 @@ class RunReader:
     def _names(self, table: str) -> tuple[str, ...]:
         """Return the names of a table; ids count from 0, so they are places in it."""
         return self._all_of(table, f"SELECT name FROM {table} ORDER BY id LIMIT -1 OFFSET :known", unpack)  # noqa: S608
+
+    def _signal_sets(self) -> list[tuple[str, ...]]:
+        """Return the names of the signals of each set."""
+        return self._made(names_in, [(names,) for names in self._names("signal_sets")])
 
     def _asked(self) -> Names:
         """Return the names of the models, and task and id of the questions."""

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar, cast
 
-from adaptive_eval.store.codec import dump_json, real, unpack, unpack_optional, whole
+from adaptive_eval.store.codec import dump_json, moment, real, unpack, unpack_optional, whole
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import (
     DISCARD_CAUSES,
@@ -33,6 +33,8 @@ Parts: TypeAlias = tuple[TrialRequest, Sequence[Any], tuple[str, int | None], Te
 _DETAILS = ("model", "response_id", "reasoning", "reasoning_tokens", "tool_calls", "calls")
 """Fields of an answer that are stored where they are not empty."""
 _details_of = attrgetter(*_DETAILS)
+_TEXTS = {"model", "response_id", "reasoning", "extracted", "reason"}
+"""Those that hold texts, and what a score says besides its category."""
 
 
 def id_of(names: Sequence[str], name: str | None) -> int | None:
@@ -100,7 +102,7 @@ def outcome_row(record: TrialRecord) -> tuple[Any, ...]:
         whole("reasoning_tokens", answer.reasoning_tokens)
         latency, finish_reason = real("latency", answer.latency), answer.finish_reason
         digest, response = answer.digest, answer.response_digest
-    finished_at = real("finished_at", record.finished_at)
+    finished_at = moment(real("finished_at", record.finished_at))
     ended = (finish_reason, record.missing, int(record.after_stop))
     discarded = ",".join(record.discarded) or None
     ids = digest, response, discarded
@@ -163,7 +165,7 @@ class TrialDecoder:
             answer, score = _answer(category, charged, latency, reason or "", texts)
         return TrialRecord(
             request,
-            finished_at,
+            moment(finished_at),
             answer,
             score,
             missing,
@@ -200,7 +202,7 @@ def _answer(
     category: int | None, charged: Usage, latency: float, finish_reason: str, texts: Sequence[Any]
 ) -> tuple[Completion, Score]:
     text, logprobs, details, names, signals = texts
-    values = dict(zip(json.loads(names), json.loads(signals), strict=True))
+    values = dict(zip(names_in(names), json.loads(signals), strict=True))
     found = details_in(details)
     score = Score(category, found.pop("extracted"), values, found.pop("reason"))
     usage = found.pop("usage", None)
@@ -213,6 +215,9 @@ def _answer(
 def details_in(text: str) -> dict[str, Any]:
     """Return the details of an answer by the names of the completion's fields."""
     found: dict[str, Any] = json.loads(text)
+    for name in _TEXTS & found.keys():
+        if not isinstance(found[name], str | None):
+            raise TypeError(f"{name} of an answer is {found[name]!r:.40}, no text")
     for name in ("tool_calls", "calls"):
         if name in found:
             found[name] = tuple(found[name])
@@ -225,6 +230,15 @@ def _tokens(usage: Usage) -> tuple[int, int, int]:
         whole("completion_tokens", usage.completion_tokens),
         whole("cached_tokens", usage.cached_tokens),
     )
+
+
+@lru_cache(maxsize=256)
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names of signals of a stored set; TypeError or ValueError if it holds no texts."""
+    names = json.loads(text)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{text!r:.40} holds no names of signals")
+    return tuple(names)
 
 
 @lru_cache(maxsize=256)

@@ -357,6 +357,7 @@ def test_outcomes_as_columns(writer):
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # where nothing waits for a disk
 numbers = st.integers(0, 2**63 - 1)
 seconds = st.floats(allow_nan=False, allow_infinity=False)
+times = st.floats(0.0, 253_402_300_799.0)  # to the end of the year 9999
 texts = st.one_of(
     st.text(st.characters(exclude_categories=())),
     st.builds(lambda text, times: text * times, st.text("ab\0\ud83d\ude00\n"), st.integers(90, 200)),
@@ -392,8 +393,8 @@ sent = st.builds(
 )
 charged = st.none() | usages
 records = st.one_of(
-    st.builds(TrialRecord, requests, seconds, answers, scores, st.none(), st.booleans(), sent),
-    st.builds(TrialRecord, requests, seconds, st.none(), st.none(), texts, st.booleans(), sent, charged),
+    st.builds(TrialRecord, requests, times, answers, scores, st.none(), st.booleans(), sent),
+    st.builds(TrialRecord, requests, times, st.none(), st.none(), texts, st.booleans(), sent, charged),
 )
 
 
@@ -422,6 +423,7 @@ def test_what_is_accepted_is_read_back_the_same(records):
         scored(repeat=1.5),
         scored(category=-1),
         scored(finished_at=math.nan),
+        scored(finished_at=-1.0),
         scored(completion=Completion("", "stop", Usage(2**63), 0.1)),
         scored(completion=Completion("", "stop", Usage(), math.inf)),
         scored(completion=Completion("", "stop", reasoning_tokens=-1)),
@@ -429,7 +431,7 @@ def test_what_is_accepted_is_read_back_the_same(records):
         scored(score=Score(1, signals={"is_correct": {1, 2}})),
         scored(sent={"prompt": b"bytes"}),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_what_cannot_be_stored_is_refused_at_once_and_spoils_nothing(writer, wrong):
     writer.outcome(scored("good", 0))

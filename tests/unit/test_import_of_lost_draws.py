@@ -152,8 +152,15 @@ def _plain(text):
     return " ".join(text.split()).lower()
 
 
-def test_an_unknown_cause_of_a_discarded_draw_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("discarded_cause", "late", "discarded_cause: 'late' is no cause"),
+        ("finished_at", "1.7e12", "finished_at: 1.7e\\+12 is no Unix time"),  # in milliseconds
+    ],
+)
+def test_an_unknown_cause_or_time_is_refused(tmp_path, column, value, said):
     table = tmp_path / "table.csv"
-    table.write_text("model,question,category,after_stop,discarded_cause\na,q1,1,false,late\nb,q1,0,false,\n")
-    with pytest.raises(OutcomesError, match="line 2: discarded_cause: 'late' is no cause"):
+    table.write_text(f"model,question,category,after_stop,{column}\na,q1,1,false,{value}\nb,q1,0,false,\n")
+    with pytest.raises(OutcomesError, match=f"line 2: {said}"):
         read_recorded([table], Choices())

@@ -127,6 +127,9 @@ _LAST_DECISION = "UPDATE decisions SET body = json_set(body, {}) WHERE id = (SEL
     ("statements", "commands"),
     [
         (["UPDATE outcomes SET discarded = 'timeout,x' WHERE id = 3"], (*_OF_TRIALS, "report")),
+        (["UPDATE outcomes SET finished_at = 1e300 WHERE id = 3"], _OF_TRIALS),
+        (["UPDATE signal_sets SET name = '[3]'"], _OF_TRIALS),
+        (["UPDATE answers SET details = json_set(details, '$.extracted', 3)"], ("samples",)),
         ([_LAST_DECISION.format("'$.verdict', 'budget', '$.evidence.used.trials', 3")], _OF_RESULTS),
         ([_LAST_DECISION.format("'$.evidence.goals', 3")], _OF_RESULTS),
         ([_FIRST_DECISION.format("'$.evidence.low', 'x'")], _OF_RESULTS),
