@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ DEFAULT_TASK = "recorded"
 MOST_FLAWS = 10
 """Mistakes of a file that a message lists."""
 
-_UNREADABLE = (EOFError, RecursionError, BadZipFile, zstandard.ZstdError)
+_UNREADABLE = (EOFError, MemoryError, RecursionError, BadZipFile, zlib.error, zstandard.ZstdError)
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _NONE_OF: Mapping[Path, str] = MappingProxyType({})

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 from adaptive_eval.errors import OutcomesError, first_line, library
 from adaptive_eval.interop.found import (
@@ -19,12 +20,15 @@ from adaptive_eval.interop.found import (
     reading,
 )
 from adaptive_eval.interop.inspect_task import score_value
+from adaptive_eval.tasks.unpacking import require_bounded_zip
 
 SCORER = "adaptive_eval"
 """Name of the scorer in logs that this package writes."""
 
 _CUT_OFF = ("token", "context", "time", "working", "message", "turn", "cost")
 """Limits that end a sample before its answer is complete; it is scored as it is."""
+
+_KIND = "an Inspect log; it may be cut off or damaged"
 
 
 def inspect_log(path: Path, choices: Choices) -> Log:
@@ -41,6 +45,9 @@ class _Opened:
     def __init__(self, path: Path, choices: Choices) -> None:
         self._path = path
         self._choices = choices
+        if path.suffix.lower() == ".eval" and is_zipfile(path):
+            with reading(path, _KIND):
+                require_bounded_zip(path, unread="samples/")
         self._api = library("inspect_ai.log", f"{path}: reading logs of Inspect", "inspect-ai")
         self.header: Any = self._reading(self._api.read_eval_log, header_only=True)
         if self.header.status != "success" and not choices.incomplete:
@@ -127,7 +134,7 @@ class _Opened:
 
     def _reading(self, function: Any, **options: Any) -> Any:
         """Call a function of the log API; errors of a damaged file become one clear error."""
-        with reading(self._path, "an Inspect log; it may be cut off or damaged"):
+        with reading(self._path, _KIND):
             return function(str(self._path), **options)
 
 

@@ -51,6 +51,7 @@ from adaptive_eval.simulate.recorded import NO_TRIAL
 from adaptive_eval.store.codec import moment
 from adaptive_eval.tasks.rows import Row, ending_of, opened, stream_rows, uncompressed
 from adaptive_eval.tasks.sources import parquet_rows
+from adaptive_eval.tasks.unpacking import require_bounded, require_bounded_zip
 from adaptive_eval.trial import DISCARD_CAUSES, DiscardCause
 
 LARGEST_CATEGORY = int(np.iinfo(np.int16).max)
@@ -490,8 +491,11 @@ def archive_outcomes(path: Path) -> dict[str, Outcomes]:
 
     The trials of an archive of ``counts`` (models x questions x categories) get an arbitrary, fixed order.
     """
-    with reading(path, "a NumPy archive"), np.load(path, allow_pickle=False) as archive:
-        arrays = {key: archive[key] for key in archive.files}
+    with reading(path, "a NumPy archive"):
+        require_bounded_zip(path)
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    require_bounded(path, 8 * sum(one.size for one in arrays.values()))  # sorted by numbers of 8 bytes
     models, questions = arrays.pop("models", None), arrays.pop("questions", None)
     if "counts" in arrays:
         arrays = {"R": _trials_of_counts(path, arrays["counts"])}
@@ -510,6 +514,8 @@ def _trials_of_counts(path: Path, counts: Any) -> np.ndarray[Any, np.dtype[np.in
             f"{counts.dtype} in shape {counts.shape}"
         )
     trials = counts.sum(axis=2)
+    longest = counts.sum(axis=2, dtype=float).max(initial=0.0)
+    require_bounded(path, int(trials.size * longest) * 8)
     outcomes = np.full((*trials.shape, int(trials.max(initial=0))), NO_TRIAL, dtype=np.int16)
     rng = np.random.default_rng(0)
     for cell in np.ndindex(trials.shape):

@@ -6,9 +6,11 @@ import csv
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -22,10 +24,26 @@ _COMPRESSED = (".gz", ".zst")
 
 def opened(path: Path) -> IO[bytes]:
     """Open a file; one whose name ends in ``.gz`` or ``.zst`` is decompressed."""
-    ending = path.suffix.lower()
-    if ending == ".gz":
-        return gzip.open(path)  # type: ignore[return-value]  # reads as a file does
-    return zstandard.open(path) if ending == ".zst" else path.open("rb")
+    if path.suffix.lower() not in _COMPRESSED:
+        return path.open("rb")
+    about = path.stat()
+    _require_bounded(path, about.st_size, about.st_mtime_ns)
+    return _decompressed(path)
+
+
+def _decompressed(path: Path) -> IO[bytes]:
+    is_gzip = path.suffix.lower() == ".gz"
+    return gzip.open(path) if is_gzip else zstandard.open(path)  # type: ignore[return-value]  # reads as a file
+
+
+@cache  # a file is opened several times
+def _require_bounded(path: Path, size: int, _changed: int) -> None:
+    from adaptive_eval.tasks.unpacking import require_bounded_stream
+
+    is_gzip = path.suffix.lower() == ".gz"
+    # of a damaged file, its reader says what is wrong
+    with _decompressed(path) as file, suppress(EOFError, OSError, zlib.error, zstandard.ZstdError):
+        require_bounded_stream(path, file, size if is_gzip else None)
 
 
 def uncompressed(path: Path) -> Path:
@@ -121,7 +139,7 @@ def stream_rows(path: Path) -> Iterator[Found]:
             yield from lines.problems()
     except FileNotFoundError:
         raise no_such_file(path) from None
-    except (EOFError, OSError, zstandard.ZstdError) as error:
+    except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
         raise DatasetError(f"{path}: cannot be read: {in_words(error)}") from None
 
 

@@ -89,8 +89,11 @@ def _from_parquet(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a Parquet file, some at a time."""
+    from adaptive_eval.tasks.unpacking import require_bounded_parquet
+
     arrow, parquet = (library(name, "reading Parquet", "pyarrow") for name in ("pyarrow", "pyarrow.parquet"))
     file = parquet.ParquetFile(path)
+    require_bounded_parquet(path, parquet, file)
     narrow = (arrow.float16(), arrow.float32())
     single = {field.name for field in file.schema_arrow if field.type in narrow}
     for batch in file.iter_batches(batch_size=4096):

@@ -1,14 +1,21 @@
-"""Run files that were made to harm whoever opens them: small blobs of much text, and foreign definitions."""
+"""Files that were made to harm whoever opens them: a little that unpacks to much, and foreign definitions."""
 
 import csv
+import gzip
 import io
 import json
 import sqlite3
+import subprocess
+import sys
+import zipfile
 from unicodedata import category
 
+import numpy as np
+import pyarrow
 import pytest
 import run_examples as runs
 import zstandard
+from pyarrow import parquet
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
@@ -189,3 +196,62 @@ def test_an_address_of_5000_digits_is_no_page():
     with TestClient(Starlette(routes=[Route("/{step:place}", lambda _: Response("there"))])) as client:
         assert client.get(f"/{'9' * 5000}").status_code == 404
         assert client.get("/17").status_code == 200
+
+
+_PART = 2**26
+_PARTS = 17  # with 64 MB each, more than a file of a few kB may unpack to
+_READ = """
+import sys
+from pathlib import Path
+from adaptive_eval.errors import DatasetError
+from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.tasks.sources import read_source
+for path in map(Path, sys.argv[1:]):
+    try:
+        read_recorded([path]) if path.suffix in (".eval", ".npz") else read_source(str(path))
+        print(path.name, "was read")
+    except DatasetError as error:
+        print(error)
+print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+def _archive(path, name, data, method, *, said=None):
+    """Write a zip archive of one member from packed `data`; it says that it unpacks to `said` bytes."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, data)
+    written = bytearray(path.read_bytes())
+    directory = written.index(b"PK\1\2")
+    for start, place in ((0, 8), (directory, 10)):
+        written[start + place : start + place + 2] = method.to_bytes(2, "little")
+    for start, place in ((0, 22), (directory, 24)):
+        written[start + place : start + place + 4] = (said or len(data)).to_bytes(4, "little")
+    path.write_bytes(written)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
+def test_small_files_that_unpack_to_gigabytes_are_refused_before_they_are_unpacked(tmp_path):
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(bytes(_PART)) * _PARTS)
+    frames = zstandard.compress(bytes(_PART)) * _PARTS
+    (tmp_path / "a.csv.zst").write_bytes(frames)
+    _archive(tmp_path / "a.eval", "header.json", b"{}", zipfile.ZIP_DEFLATED, said=_PART * _PARTS)
+    _archive(tmp_path / "lies.eval", "header.json", frames, 93)
+    _archive(tmp_path / "a.npz", "R.npy", b"{}", zipfile.ZIP_DEFLATED, said=_PART * _PARTS)
+    np.savez_compressed(tmp_path / "counts.npz", counts=np.array([[[10**9, 0]]]))
+    np.savez_compressed(tmp_path / "trials.npz", R=np.ones((1, 1, 140 * 10**6), dtype=bool))
+    places = pyarrow.array(np.zeros(2000, dtype=np.int32))
+    once = pyarrow.DictionaryArray.from_arrays(places, ["x" * 2**20])
+    within = pyarrow.ListArray.from_arrays([0, 2000], once)
+    for name, column in (("once", once), ("within", within), ("empty", pyarrow.nulls(14 * 10**7))):
+        table = pyarrow.table({"input": column})
+        parquet.write_table(table, tmp_path / f"{name}.parquet", compression="zstd", write_statistics=False)
+    paths = sorted(tmp_path.iterdir())
+    done = subprocess.run(
+        [sys.executable, "-c", _READ, *map(str, paths)], capture_output=True, text=True, check=True
+    )
+    *lines, kilobytes = done.stdout.splitlines()
+    assert len(lines) == len(paths)
+    for path, line in zip(paths, lines, strict=True):
+        assert line.startswith(f"{path}: its ")
+        assert "unpack to" in line
+    assert int(kilobytes) < 350_000
