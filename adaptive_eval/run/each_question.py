@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betainc, betaincc, betaln
 
 from adaptive_eval.core.stored_spec import SESSION, spec_from_json
-from adaptive_eval.errors import RunFileError, UsageError
+from adaptive_eval.errors import RunDamaged, RunFileError, UsageError
 from adaptive_eval.interop.run_tables import run_weights
 from adaptive_eval.interop.stored_config import with_lost_draws
 from adaptive_eval.run.claims import Claim, Place
@@ -96,6 +96,11 @@ def each_question(
         raise RunFileError(f"{run} has no answers yet", code="run/no-results")
     if model is not None and model not in columns.models:
         raise UsageError(f"there is no model {model!r}; there are {', '.join(columns.models)}")
+    for of, _ in columns.questions:
+        if of not in weights:
+            raise RunDamaged(
+                f"{run} is damaged: it has answers to {of!r}, of which its description says nothing"
+            )
     best = [_best(weights[task]) for task, _ in columns.questions]
     every = dict.fromkeys(columns.questions)
     for task in spec_from_json(meta[SESSION]).tasks if SESSION in meta else ():

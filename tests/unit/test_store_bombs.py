@@ -135,6 +135,7 @@ _LAST_DECISION = "UPDATE decisions SET body = json_set(body, {}) WHERE id = (SEL
     [
         (["UPDATE outcomes SET discarded = 'timeout,x' WHERE id = 3"], (*_OF_TRIALS, "report")),
         (["UPDATE outcomes SET finished_at = 1e300 WHERE id = 3"], _OF_TRIALS),
+        (["UPDATE tasks SET name = 'wood'"], ("each",)),
         (["UPDATE signal_sets SET name = '[3]'"], _OF_TRIALS),
         (["UPDATE answers SET details = json_set(details, '$.extracted', 3)"], ("samples",)),
         ([_LAST_DECISION.format("'$.verdict', 'budget', '$.evidence.used.trials', 3")], _OF_RESULTS),
@@ -148,7 +149,12 @@ def test_a_forged_row_whose_checksums_fit_is_damage(run, statements, commands):
     _changed(run, *((statement,) for statement in statements))
     _reseal(run)
     for command in commands:
-        done = runs.command(command, run, *(["--once"] if command == "monitor" else []))
+        if command == "monitor":
+            done = runs.command(command, run, "--once")
+        elif command == "each":
+            done = runs.command("check", run, "--each-question", "1 of 1")
+        else:
+            done = runs.command(command, run)
         if command == "validate":
             assert done.exception is None, done.exception
             assert (done.return_value, "damaged" in done.output) == (1, True)
