@@ -65,20 +65,25 @@ class Description(dict[str, str]):
         )
 
 
-_OBJECTS = frozenset({"thresholds", "worth"})
+_OF_TASKS = frozenset({"thresholds", "worth"})
 """Entries of the description that hold a JSON object for each task."""
+_OBJECTS = _OF_TASKS | {"identity", "scoring", "previous", "labels", "imported", "versions"}
+"""Entries of the description that hold a JSON object."""
 
 
 def _require_object(directory: Path, key: str, text: str) -> None:
-    """Raise RunDamaged unless an entry of the description is a JSON object of objects, or empty."""
+    """Raise RunDamaged unless an entry of the description is a JSON object (of objects by task) or empty."""
     try:
         stored = json.loads(text or "{}")
     except (ValueError, RecursionError):
         stored = None
-    if not isinstance(stored, dict) or not all(isinstance(one, dict) for one in stored.values()):
+    of_tasks = key in _OF_TASKS
+    inner = stored.values() if of_tasks and isinstance(stored, dict) else ()
+    if not isinstance(stored, dict) or not all(isinstance(one, dict) for one in inner):
+        whose = " for each task" if of_tasks else ""
         raise RunDamaged(
             f"{directory}: {key!r} in the run's description is damaged: it holds {text!r:.40}, and should "
-            "hold a JSON object for each task. Restore run.db from a copy, or start a new run"
+            f"hold a JSON object{whose}. Restore run.db from a copy, or start a new run"
         )
 
 

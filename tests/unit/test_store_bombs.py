@@ -107,7 +107,14 @@ def test_a_scoring_that_cannot_be_read_is_damage(run, body):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("session", "[3]"), ("thresholds", "[]"), ("worth", '{"forest": 3}')]
+    ("key", "value"),
+    [
+        ("session", "[3]"),
+        ("thresholds", "[]"),
+        ("worth", '{"forest": 3}'),
+        ("identity", "[3]"),
+        ("labels", "x"),
+    ],
 )
 def test_a_description_of_another_shape_is_damage_though_its_checksum_fits(run, key, value):
     with RunWriter.open(run) as writer:
