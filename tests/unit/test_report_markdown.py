@@ -44,7 +44,11 @@ def visible(markdown):
 def finished(tmp_path_factory):
     """Return (summary, session) of a run that reached its goal, with missing and cut-off answers."""
     versions = '{"adaptive-eval": "0.1.0", "python": "3.11.2"}'
-    meta = {"versions": versions, "base_dir": "/home/someone/secret-project", "identity": "x" * 5_000}
+    meta = {
+        "versions": versions,
+        "base_dir": "/home/someone/secret-project",
+        "identity": json.dumps({"x": "x" * 5_000}),
+    }
     meta["source"] = "/home/someone/forest.yaml"
     directory = tmp_path_factory.mktemp("finished") / "forest"
     session = runs.make_run(directory, missing=0.03, truncated=0.05, meta=meta)
