@@ -243,6 +243,7 @@ def _archive(path, name, data, method, *, said=None):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
+@pytest.mark.slow
 def test_small_files_that_unpack_to_gigabytes_are_refused_before_they_are_unpacked(tmp_path):
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(bytes(_PART)) * _PARTS)
     frames = zstandard.compress(bytes(_PART)) * _PARTS
