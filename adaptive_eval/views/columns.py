@@ -217,7 +217,7 @@ PAIRS: tuple[Column[PairRow], ...] = (
         key="evidence_beyond",
         unit=Unit.FLAG,
         value=lambda row: row.pair.evidence_beyond,
-        outlets=JSON,
+        outlets=FILES,
         meaning="whether the evidence was above that level, so that `evidence` is a least value",
     ),
     Column(

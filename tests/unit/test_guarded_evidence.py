@@ -1,5 +1,7 @@
 """Evidence is shown no further than it is guarded: p-values at least the strictest level that is read."""
 
+import csv
+import io
 from math import log
 
 import numpy as np
@@ -7,7 +9,9 @@ import pytest
 from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
+from adaptive_eval.views.files import pairs_csv
 from adaptive_eval.views.sentences import evidence_words
+from adaptive_eval.views.summary import RunSummary
 from scorio.sequential import board, compare, score
 
 
@@ -39,3 +43,6 @@ def test_a_report_shows_evidence_up_to_the_strictest_level():
     for one in pairs.values():
         assert one.evidence <= most + 1e-9
         assert evidence_words(one).startswith("≥ ") == one.evidence_beyond
+    results = session.results()
+    rows = list(csv.DictReader(io.StringIO(pairs_csv(RunSummary("run", "stopped", results)))))
+    assert sum(row["evidence_beyond"] == "true" for row in rows) == len(shown)
