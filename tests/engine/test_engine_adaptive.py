@@ -155,7 +155,7 @@ def test_it_stays_within_its_bounds_whatever_comes(events):
 
 
 class ByCoin:
-    """Scores by what the model would answer at this step, whoever answered and whenever."""
+    """Gives each trial the score that its model and step have, in whatever order answers come."""
 
     async def score(self, request, completion):
         chance = {"a": 0.9, "b": 0.6, "c": 0.58, "d": 0.2}[request.key.model]

@@ -1,4 +1,4 @@
-"""Files that were made to harm whoever opens them: a little that unpacks to much, and foreign definitions."""
+"""Run files and inputs from an attacker: small ones that unpack to gigabytes, foreign SQL, forged rows."""
 
 import csv
 import gzip
@@ -170,7 +170,7 @@ def test_a_forged_row_whose_checksums_fit_is_damage(run, statements, commands):
 
 
 def _reseal(run):
-    """Write the checksums anew of a run whose rows were forged, of its description and of every trial."""
+    """Give a run with forged rows the checksums that fit: of its description and of every trial."""
     with sqlite3.connect(run / "run.db") as db:
         models = dict(_names(db, "models"))
         tasks = dict(_names(db, "tasks"))
