@@ -132,7 +132,9 @@ class Problem:
 
     def __str__(self) -> str:
         """Return ``line N: path: message [code]`` with the parts that are known."""
-        place = f"line {self.line}: " if self.line is not None else ""
+        place = ""
+        if self.line is not None:
+            place = f"line {self.line}: "
         place += f"{self.path}: " if self.path else ""
         return f"{place}{self.message} [{self.code}]"
 
@@ -177,7 +179,7 @@ class UserCodeError(UsageError):
 
 
 class EndedByUserCode(RuntimeError):
-    """A function of the user's called ``sys.exit``, or raised KeyboardInterrupt: a failure as any other."""
+    """A function of the user's raised SystemExit, KeyboardInterrupt or the like: a failure as any other."""
 
 
 @contextmanager
@@ -193,9 +195,24 @@ def user_code() -> Iterator[None]:
     """
     try:
         yield
-    except (SystemExit, KeyboardInterrupt) as error:
+    except BaseException as error:
+        if isinstance(error, Exception | GeneratorExit) or _is_cancelled(error):
+            raise
         words = f"{type(error).__name__}: {error}"
         raise EndedByUserCode(words).with_traceback(error.__traceback__) from error
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Return whether the task is cancelled from outside: a function may also raise CancelledError itself."""
+    import asyncio  # who imports errors alone needs none of it
+
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # a thread without an event loop
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 _LIBRARIES = (str(Path(traceback.__file__).parent), str(Path(__file__).parent), "<frozen")

@@ -62,7 +62,9 @@ class ScoreRange(tuple[float, float]):
     def category(self, score: float) -> int | None:
         """Return the step nearest to a score; None outside the range."""
         low, high = self
-        return round((score - low) / (high - low) * STEPS) if low <= score <= high else None
+        if low <= score <= high:
+            return round((score - low) / (high - low) * STEPS)
+        return None
 
     def score(self, category: int) -> float:
         """Return the score at a step."""
@@ -71,7 +73,9 @@ class ScoreRange(tuple[float, float]):
 
 def score_of(weights: tuple[float, ...], category: int) -> float:
     """Return the score of a category."""
-    return weights.score(category) if isinstance(weights, ScoreRange) else float(weights[category])
+    if isinstance(weights, ScoreRange):
+        return weights.score(category)
+    return float(weights[category])
 
 
 OUT_OF_CALLS = "calls"
@@ -236,7 +240,9 @@ def content_text(content: Any) -> str:
         return "".join(
             str(part.get("text", "")) for part in content if isinstance(part, Mapping) and "text" in part
         )
-    return content if isinstance(content, str) else ""
+    if isinstance(content, str):
+        return content
+    return ""
 
 
 def sent_messages(sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -250,11 +256,15 @@ def sent_messages(sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     found = sent.get("messages", sent.get("input"))
     if isinstance(found, list):
         return list(map(_message, found))
-    return [{"role": "prompt", "content": sent["prompt"]}] if "prompt" in sent else []
+    if "prompt" in sent:
+        return [{"role": "prompt", "content": sent["prompt"]}]
+    return []
 
 
 def _message(one: Any) -> Mapping[str, Any]:
-    return one if isinstance(one, Mapping) else {"role": "message", "content": one}
+    if isinstance(one, Mapping):
+        return one
+    return {"role": "message", "content": one}
 
 
 def shown_message(message: Mapping[str, Any]) -> str:
@@ -271,7 +281,7 @@ def shown_message(message: Mapping[str, Any]) -> str:
     if content is None:
         content = []
     parts = content if isinstance(content, list) else [{"text": content}]
-    shown = [_shown_part(part) for part in parts]
+    shown = list(map(_shown_part, parts))
     if message.get("type") == "function_call_output":  # of the Responses API
         shown.append(str(message.get("output", "")))
     calls = [message] if message.get("type") == "function_call" else message.get("tool_calls")
@@ -289,8 +299,11 @@ def _shown_part(part: Any) -> str:
         return str(part["text"] if isinstance(part, Mapping) else part)
     kind = str(part.get("type", ""))
     inner = part.get(kind)
-    inner = part.get("image_url") if inner is None else inner  # the Responses API has it without a frame
-    named = inner.get("url", inner.get("data", "")) if isinstance(inner, Mapping) else inner
+    if inner is None:  # the Responses API has it without a frame
+        inner = part.get("image_url")
+    named = inner
+    if isinstance(inner, Mapping):
+        named = inner.get("url", inner.get("data", ""))
     return f"[{kind} {named}]"
 
 
@@ -364,7 +377,9 @@ class Conversation(tuple[Message, ...]):
 
 def fields_of(messages: Sequence[Message]) -> Mapping[str, Any]:
     """Return the fields of a request that belong to messages; none but for a :class:`Conversation`."""
-    return messages.fields if isinstance(messages, Conversation) else _EMPTY
+    if isinstance(messages, Conversation):
+        return messages.fields
+    return _EMPTY
 
 
 def estimated_tokens(messages: Iterable[Message]) -> float:
@@ -390,7 +405,7 @@ def without_media(sent: Any) -> Any:
             shown[name] = _short(value, name, sound=sound) if isinstance(value, str) else without_media(value)
         return shown
     if isinstance(sent, list | tuple):
-        return [without_media(value) for value in sent]
+        return list(map(without_media, sent))
     return sent
 
 
@@ -406,7 +421,9 @@ def _short(value: str, name: str, *, sound: bool) -> str:
     head, base64, data = value.partition(";base64,")
     if name in ("url", "image_url") and base64 and head.startswith("data:"):
         return f"{head};{_digest(data)}"
-    return _digest(value) if name == "data" and sound else value
+    if name == "data" and sound:
+        return _digest(value)
+    return value
 
 
 def _digest(data: str) -> str:
@@ -491,7 +508,9 @@ class Completion:
     @property
     def response_digest(self) -> int | None:
         """A number in [0, 2**32) that tells responses apart by their ids; None without one."""
-        return _number_of(self.response_id) if self.response_id else None
+        if self.response_id:
+            return _number_of(self.response_id)
+        return None
 
     @property
     def no_answer(self) -> str | None:
@@ -508,7 +527,9 @@ class Completion:
         if self.finish_reason in ("tool_calls", "function_call"):
             return "tool_calls"
         if self.cut_off:
-            return OUT_OF_CALLS if self.finish_reason == OUT_OF_CALLS else "length"
+            if self.finish_reason == OUT_OF_CALLS:
+                return OUT_OF_CALLS
+            return "length"
         return self.without_text or "empty"
 
     @property
@@ -519,7 +540,9 @@ class Completion:
     @property
     def paid(self) -> Usage:
         """Tokens that were paid for this answer."""
-        return self.usage if self.share is None else self.share
+        if self.share is None:
+            return self.usage
+        return self.share
 
 
 def _number_of(text: str) -> int:

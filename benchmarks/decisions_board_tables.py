@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from itertools import product
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from decisions_boards import (
@@ -26,6 +27,7 @@ from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.simulate import Latency, Rate
 from scorio.study import PAPER_MEANS
 
+Values: TypeAlias = tuple[tuple[int, ...], ...]
 POLICIES = ("round-robin", "uniform")
 RUNS = 6000
 """Runs of one board at scale 1."""
@@ -55,32 +57,38 @@ def boards(options: Options) -> None:
 
 def concurrency(options: Options) -> None:
     heading(
-        "Policies, concurrency, latency by outcome: means 0.65, 0.5, 0.5, 0.35, margin 0.1, Holm",
-        "questions, policy, in flight, right answers take", "trials a run", "against 1 in flight",
-        "same decisions", "any wrong winner",
+        "Policies, concurrency, latency by outcome: means 0.65, 0.5, 0.5, 0.35, margin 0.1",
+        "goal, family, order, policy, in flight, right answers take", "trials a run", "against 1 in flight",
+        "no call differs", "nor its step", "any wrong winner",
     )  # fmt: skip
     number, seed = options.number(RUNS // 20, 6), options.seeds(1, 9)[0]
     run = partial(board, (0.65, 0.5, 0.5, 0.35), 30, equivalence=0.1, max_passes=100)
     ways = ((1, 1.0), (64, 0.2), (64, 5.0), (512, 1.0), (512, 5.0))
-    for goal in (GoalSpec(), GoalSpec("top-k", k=1)):
-        reference: dict[str, tuple[tuple[int, ...], ...]] = {}
-        for policy, order in (*((one, "schedule") for one in POLICIES), ("round-robin", "rounds")):
-            parts = {"goal": goal, "policy": policy, "order": order}
+    kinds = (*((one, "schedule") for one in POLICIES), ("round-robin", "rounds"))
+    for goal, family in product((GoalSpec(), GoalSpec("top-k", k=1)), ("holm", "pair")):
+        for policy, order in kinds:
+            parts = {"goal": goal, "family": family, "policy": policy, "order": order}
             jobs = [partial(run, number, seed, **parts)]
             for in_flight, factor in ways[1:]:
                 latency = Latency(1.0, 0.6, factor, tick=0.1)
                 jobs.append(partial(run, number, seed, in_flight=in_flight, latency=latency, **parts))
-            results = options.run(jobs)
-            steps = reference.setdefault(order, results[0].steps)
-            for (in_flight, factor), found in zip(ways, results, strict=True):
-                same = sum(a == b for a, b in zip(found.steps, steps, strict=True)) / found.runs
+            first, *others = options.run(jobs)
+            for (in_flight, factor), found in zip(ways, (first, *others), strict=True):
                 row(
-                    f"{goal.kind}, {order}, {policy}, {in_flight}, x{factor:g}",
+                    f"{goal.kind}, {family}, {order}, {policy}, {in_flight}, x{factor:g}",
                     f"{found.trials / found.runs:,.0f}",
-                    f"{found.trials / results[0].trials:.2f}",
-                    f"{same:.0%}",
+                    f"{found.trials / first.trials:.2f}",
+                    f"{alike(found, first, found.verdicts, first.verdicts):.0%}",
+                    f"{alike(found, first, found.steps, first.steps):.0%}",
                     percent(Rate(found.any_wrong, found.runs)),
                 )
+
+
+def alike(one: BoardResult, other: BoardResult, of_one: Values, of_other: Values) -> float:
+    """Return the share of runs with the same values for every pair that is called in both."""
+    both = (np.array(one.verdicts) != 0) & (np.array(other.verdicts) != 0)
+    same = np.array(of_one) == np.array(of_other)
+    return float((~both | same).all(axis=1).mean())
 
 
 def budget(options: Options) -> None:

@@ -19,12 +19,14 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.simulate import BiasedCoins, Latency, RecordedAnswers, RecordedOutcomes, simulate
-from adaptive_eval.simulate.many_runs import Simulator
 from scorio.rank import kendall_tau_b
-from scorio.study import PAPER_MEANS
+from scorio.study import PAPER_MEANS, biased_coins
 
 NEVER = 100_000
 """Passes that no run here comes to: it ends by its verdicts."""
+
+ONE_LOOK = 1.645
+"""The paper's z for a ranking confidence of 95 %."""
 
 BOARDS: dict[str, tuple[float, ...]] = {
     "5 models, spaced": (0.3, 0.4, 0.5, 0.6, 0.7),
@@ -53,7 +55,9 @@ class BoardResult:
     uniform: float | None
     resolved: int
     steps: tuple[tuple[int, ...], ...]
-    """Steps of all calls of each run; two ways to run it decide the same when these are the same."""
+    """Steps of all calls of each run."""
+    verdicts: tuple[tuple[int, ...], ...]
+    """What is called of each pair of each run; 0 where nothing is."""
 
     def __add__(self, other: BoardResult) -> BoardResult:
         """Add other runs of the same board."""
@@ -115,6 +119,7 @@ def summed(result: Any) -> BoardResult:
         uniform=float(result.uniform_total.sum()) if result.one_by_one else None,
         resolved=result.reasons.get("resolved", 0),
         steps=tuple(map(tuple, result.decided_at.tolist())),
+        verdicts=tuple(map(tuple, result.verdict.tolist())),
     )
 
 
@@ -143,10 +148,22 @@ def random_board(models: int, questions: int, runs: int, seed: int, **parts: Any
 def fixed_board(
     means: tuple[float, ...], questions: int, passes: int, runs: int, seed: int
 ) -> tuple[int, int]:
-    """Return the runs of fixed length with any wrong winner at one look, and their number."""
-    spec = board_spec(len(means), questions, GoalSpec(), "round-robin", "schedule")
-    result = Simulator(runs, seed, workers=1).fixed(spec, BiasedCoins(means, correlation=0.5), passes)
-    return result.family_wise.count, runs
+    """Return the runs of fixed length with any wrong winner at one look, and their number.
+
+    A pair gets a winner if |μ - μ'| / √(σ² + σ'²) of Bayes@N reaches the paper's z.
+    """
+    truth, wrong = np.array(means), 0
+    for child in np.random.SeedSequence(seed).spawn(runs):
+        drawn, asked = child.spawn(2)
+        chances = biased_coins(means, questions, seed=drawn, correlation=0.5).p
+        right = np.random.default_rng(asked).binomial(passes, chances)
+        share = (right + 1) / (passes + 2)
+        variance = (share * (1.0 - share) / (passes + 3)).sum(axis=1) / questions**2
+        mu = share.mean(axis=1)
+        difference = mu[:, None] - mu
+        called = difference >= ONE_LOOK * np.sqrt(variance[:, None] + variance)
+        wrong += bool((called & (truth[:, None] <= truth)).any())
+    return wrong, runs
 
 
 # ---------------------------------------------------------------------- recorded outcomes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from unittest.mock import patch
 
@@ -40,6 +41,8 @@ APART = (
 NULLS = ((30, 20), (100, 6), (300, 3))
 """Questions and passes of equal models."""
 PROFILES = ("the same", "opposite", "one chance", "unrelated")
+ELSEWHERE = ((60, 10, 0.95), (150, 5, 0.96), (40, 15, 0.97))
+"""Questions, passes and score of further equal models."""
 IN_ROUNDS = (
     (0.98, 0.93, 100, None), (0.99, 0.95, 60, None), (0.95, 0.90, 60, None), (0.95, 0.85, 30, None),
     (0.98, 0.98, 100, 0.05), (0.95, 0.95, 50, 0.05),
@@ -106,6 +109,7 @@ def saturated(options: Options) -> None:
             cells.append(f"{np.median(result.decided_at[won]):,.0f} ({int(result.wrong.sum())})")
         row(f"{better}, {worse}, {questions}", *cells)
     _equal_models(options)
+    _equal_elsewhere(options)
     _in_rounds(options)
     _few_questions(options)
 
@@ -132,6 +136,66 @@ def _equal_models(options: Options) -> None:
                 rates.append(Rate(called, number))
             marks = " ".join(mark(rate, level) for rate, level in zip(rates, (0.05, 0.01), strict=True))
             row(f"{questions} x {passes}, {mean}, {profile}", *map(percent, rates), marks)
+
+
+def _equal_elsewhere(options: Options) -> None:
+    """Print how often equal models are called different in other cells and settings."""
+    heading("Equal models called different elsewhere", "setting", "at 5 %", "")
+    number = options.number(1000, 20)
+    (seed,) = options.seeds(1, 37)
+    rng = np.random.default_rng(seed)
+
+    def pairs_of(mean: float, questions: int, profile: str) -> Floats:
+        return np.concatenate([equal(mean, questions, profile, rng) for _ in range(number)])
+
+    jobs = {}
+    for questions, passes, mean in ELSEWHERE:
+        for profile in PROFILES:
+            name = f"{questions} x {passes}, {mean}, {profile}"
+            jobs[name] = partial(decided, pairs_of(mean, questions, profile), passes, seed)
+    opposite = pairs_of(0.95, 60, "opposite")
+    jobs["rounds, 60 x 12, 0.95, opposite"] = partial(decided, opposite, 12, seed, order="rounds")
+    sample = StoppingSpec(family="pair", max_passes=4, target="population")
+    drawn = rng.beta(8.0 * 0.95, 8.0 * 0.05, (2 * number, 80))
+    jobs["a sample, 80 x 4, 0.95"] = partial(decided, drawn, 4, seed, stopping=sample)
+    chance = pairs_of(0.95, 100, "unrelated")
+    grades = np.stack([(1.0 - chance) ** 2, 2.0 * chance * (1.0 - chance), chance**2], axis=2)
+    three = (TaskSpec("t", tuple(map(str, range(100))), (0.0, 0.5, 1.0)),)
+    jobs["three grades, 100 x 5, 0.95, unrelated"] = partial(_of_tasks, three, grades, 5, seed)
+    gap = np.repeat([0.97, 0.93], 60)
+    two = tuple(TaskSpec(name, tuple(map(str, range(60)))) for name in "tu")
+    crossed = np.tile(np.stack([gap, gap[::-1]]), (number, 1))
+    jobs["two tasks of 60 x 6, gaps of 0.04 and -0.04"] = partial(_of_tasks, two, crossed, 6, seed)
+    for name, found in zip(jobs, options.run(list(jobs.values())), strict=True):
+        rate = Rate(int((np.abs(found.verdict) == 1).sum()), number)
+        row(name, percent(rate), mark(rate, 0.05))
+    boards = options.number(200, 20)
+    ten = [
+        _ranked(np.concatenate([equal(0.96, 80, "unrelated", rng) for _ in range(5)]), board)
+        for board in range(boards)
+    ]
+    wrong = sum(bool((np.abs(one.verdict) == 1).any()) for one in options.run(ten))
+    row("ten models, 80 x 6, 0.96, any winner", percent(Rate(wrong, boards)), mark(Rate(wrong, boards), 0.05))
+
+
+def _of_tasks(tasks: tuple[TaskSpec, ...], chances: Floats, passes: int, seed: int) -> SimulationResult:
+    """Decide pairs of models (0, 1), (2, 3), … on these tasks, each at its own level."""
+    names = tuple(map(str, range(len(chances))))
+    pairs = tuple(zip(names[::2], names[1::2], strict=True))
+    stopping = StoppingSpec(family="pair", max_passes=passes)
+    order = AllocationSpec(questions="schedule")
+    models = tuple(map(ModelSpec, names))
+    spec = SessionSpec(models, tasks, GoalSpec("pairs", pairs=pairs), stopping, allocation=order, seed=seed)
+    return simulate(spec, GivenChances(chances), 1, seed, in_flight=1, workers=1)
+
+
+def _ranked(chances: Floats, seed: int) -> Callable[[], SimulationResult]:
+    """Return what ranks models on one task in six passes."""
+    models, questions = (tuple(map(str, range(number))) for number in chances.shape)
+    spec = SessionSpec(
+        tuple(map(ModelSpec, models)), (TaskSpec("t", questions),), stopping=StoppingSpec(max_passes=6)
+    )
+    return partial(simulate, spec, GivenChances(chances), 1, seed, in_flight=1, workers=1)
 
 
 def _in_rounds(options: Options) -> None:

@@ -2,6 +2,7 @@
 
     python benchmarks/good_enough.py --data R.npz ... --runs 20
     python benchmarks/good_enough.py --saturated --runs 20
+    python benchmarks/good_enough.py --pairs --runs 60
     python benchmarks/good_enough.py --at-margin --runs 400
 
 `--data` flips coins with the shares of right answers in recorded outcomes (arrays `correct` and `count`);
@@ -18,6 +19,9 @@ naive z      models in turn until z ≥ 1.645 separates the leader from all not 
 fixed N      all models asked the same, at the length after which 95 % of runs choose well: a length that
              nobody knows before
 
+`--pairs` holds two models against each other without a margin, with the same hard questions, in the schedule:
+trials of each model to a winner.
+
 `wrong`: a model left out is better by more than the margin. `--at-margin` flips coins: the last model is
 better than every other by exactly the margin, so the choice of another is counted as wrong.
 """
@@ -32,6 +36,7 @@ from math import log
 from pathlib import Path
 
 import numpy as np
+from decisions_saturated import chances_of, decided
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import SessionAnswers
@@ -41,6 +46,12 @@ from adaptive_eval.simulate import GivenChances, drivers
 from scorio.study import biased_coins
 
 Floats = NDArray[np.float64]
+
+PAIRS = (
+    (0.97, 0.90, 60), (0.96, 0.93, 150), (0.98, 0.93, 100), (0.99, 0.95, 100), (0.95, 0.90, 60),
+    (0.98, 0.95, 200),
+)  # fmt: skip
+"""Scores of two models, and questions."""
 
 
 def spec_of(models: int, questions: int, margin: float, k: int, passes: int) -> SessionSpec:
@@ -214,11 +225,26 @@ def _whatever_the_seed(chance: Floats, seed: int) -> Floats:
     return chance
 
 
+def pairs(runs: int) -> None:
+    """Print what a winner of two models takes, and with other rules."""
+    for better, worse, questions in PAIRS:
+        chance = np.stack([chances_of(worse, questions), chances_of(better, questions)])
+        ours = decided(np.tile(chance, (runs, 1)), 400, seed=7)
+        median = np.median(np.where(np.abs(ours.verdict) == 1, ours.decided_at, MOST))
+        print(f"{better}, {worse}, {questions} questions: {median:,.0f}, wrong {int(ours.wrong.sum())}")
+        for name, other in OTHERS.items():
+            found = [other(chance, 0.0, 0.05, seed) for seed in range(runs)]
+            wrong, trials = sum(leader != 1 for _, leader in found), np.median([one for one, _ in found]) / 2
+            print(f"  {name:12} {trials:9,.0f}, wrong {wrong}", flush=True)
+        print(f"  {'fixed N':12} {fixed_n(chance, 0.0, 0.05) / 2:9,.0f}, wrong 5 %", flush=True)
+
+
 def main() -> None:
     """Print a row for each set, or each board at the margin."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", nargs="+", default=[])
     parser.add_argument("--saturated", action="store_true")
+    parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--at-margin", action="store_true")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--passes", type=int, default=40)
@@ -226,6 +252,8 @@ def main() -> None:
     parser.add_argument("--models", type=int, nargs="+", default=[2, 5])
     parser.add_argument("--k", type=int, default=1)
     options = parser.parse_args()
+    if options.pairs:
+        pairs(options.runs)
     boards: dict[str, Callable[[int], Floats]] = {
         Path(path).name: partial(_whatever_the_seed, chances(path)) for path in options.data
     }

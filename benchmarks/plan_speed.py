@@ -1,4 +1,4 @@
-"""Measure `plan` of three configs of which nothing is known: first row, CPU time, memory.
+"""Measure `plan` of five configs of which nothing is known: first row, CPU time, memory.
 
     python benchmarks/plan_speed.py [--baseline]
 
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import yaml
 
-CONFIGS = ((2, 500), (8, 100), (4, 60))
+CONFIGS = ((2, 500), (8, 100), (4, 60), (3, 300), (6, 80))
 """Models and questions."""
 SAMPLING = {"temperature": 0.7, "max_tokens": 400}
 COMMAND = (sys.executable, "-m", "adaptive_eval")
@@ -77,7 +77,7 @@ def measured(config: Path, *options: str) -> Taken:
     assert process.stdout is not None
     first = None
     for line in process.stdout:
-        if first is None and line.lstrip().startswith("0.05"):
+        if first is None and line.startswith("round-robin"):
             first = cpu_of(process.pid)
     _, status, used = os.wait4(process.pid, 0)
     if status or first is None:

@@ -77,7 +77,11 @@ def record(request: TrialRequest, rng: random.Random, words: list[str]) -> Trial
         1.75e9,
         Completion(text, "stop", Usage(30, 150), 1.5, model, response),
         Score(right, str(right), {"is_correct": bool(right)}, "numeric"),
-        sent={"model": model, "messages": request.question, "seed": request.seed},
+        sent={
+            "model": model,
+            "messages": [{"role": "user", "content": request.question}],
+            "seed": request.seed,
+        },
     )
 
 

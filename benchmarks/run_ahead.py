@@ -9,7 +9,8 @@ schedule, which gives each of the run's completed trials, as they were asked, th
 is over the trials of a run with one in flight; `of uniform` are time and trials over those of a run that
 asks all models the same. With `--withheld` one answer of the first model never comes: `calls` are the pairs
 of the other models without a verdict when nothing more is asked, and `asked` the trials over those of a run
-in which it comes: of the other models and the most of one run, then of the first model.
+in which it comes: of the other models and the most of one run, then of the first model. With
+`--lost-after` it counts as lost, as after a timeout, so many seconds after it was asked for.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
-from adaptive_eval.trial import TrialKey, TrialOutcome
+from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
 
 BOARDS = {
     "five": ((0.3, 0.45, 0.5, 0.65, 0.8), 60, 60, 0.05),
@@ -43,6 +44,7 @@ class Run:
     sigma: float
     slow: float  # times that the first model takes longer
     withheld: int | None = None  # an index of the first model whose answer never comes
+    lost_after: float | None = None  # seconds after which that counts as lost
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(self.seed)
@@ -66,7 +68,7 @@ class Run:
 
     def go(self, slots: int) -> None:
         """Run to the end."""
-        session, flying = self.session, list[tuple[float, int, TrialOutcome]]()
+        session, flying = self.session, list[tuple[float, int, TrialOutcome | Missing]]()
         waiting = 0
         while session.stopped is None:
             for request in session.ask(slots - len(flying) - waiting):
@@ -74,11 +76,15 @@ class Run:
                 right = self.luck[model, index] < self.chance[model, int(request.question)]
                 self.trials += 1
                 if model == 0 and index == self.withheld:
-                    waiting = 1
+                    if self.lost_after is None:
+                        waiting = 1
+                    else:
+                        lost = Missing(TrialKey(request.key.model, index), "timeout")
+                        heappush(flying, (self.now + self.lost_after, self.trials, lost))
                     continue
-                outcome = TrialOutcome(TrialKey(request.key.model, index), int(right))
+                answer = TrialOutcome(TrialKey(request.key.model, index), int(right))
                 seconds = float(self.seconds[model, index])
-                heappush(flying, (self.now + seconds, self.trials, outcome))
+                heappush(flying, (self.now + seconds, self.trials, answer))
             if not flying:
                 return
             then, number, outcome = heappop(flying)
@@ -86,8 +92,9 @@ class Run:
                 self.open_seconds += then - self.now
                 self.free_seconds += (then - self.now) * (slots - len(flying) - 1 - waiting)
             self.now = then
-            model = self.names.index(outcome.key.model)
-            self.taken.append((number, float(self.seconds[model, outcome.key.index])))
+            model, index = self.names.index(outcome.key.model), outcome.key.index
+            if isinstance(outcome, TrialOutcome):
+                self.taken.append((number, float(self.seconds[model, index])))
             session.tell([outcome])
 
     @property
@@ -136,6 +143,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=3)
     parser.add_argument("--slow", type=float, default=1.0, help="times that the first model takes longer")
     parser.add_argument("--withheld", type=int, help="index whose answer never comes")
+    parser.add_argument("--lost-after", type=float, help="seconds after which that is lost")
     options = parser.parse_args()
     seeds = range(options.seed, options.seed + options.runs)
     spec = spec_of(options.board, options.questions)
@@ -145,10 +153,11 @@ def main() -> None:
             run.go(1)
         least = sum(run.trials for run in alone)
         for slots in options.in_flight:
-            runs = [
-                Run(replace(each.spec, spend=options.spend), each.seed, sigma, options.slow, options.withheld)
-                for each in alone
-            ]
+            runs = []
+            for each in alone:
+                own = replace(each.spec, spend=options.spend)
+                lost = options.withheld, options.lost_after
+                runs.append(Run(own, each.seed, sigma, options.slow, *lost))
             even = spec_of(options.board, options.questions, "uniform", spend="time")
             uniform = [Run(replace(even, seed=seed), seed, sigma, options.slow) for seed in seeds]
             for run in (*runs, *uniform):

@@ -48,7 +48,7 @@ def run(chances: Floats, tokens: Floats, way: str, seed: int) -> tuple[Floats, F
     while np.isinf(taken).any():
         stop = int(min(step + size // 4, *map(sequence.laid_out, models.tolist())))
         sequence.ensure(min(stop, sequence.shared or stop))
-        asked = sequence.of(models, step, stop)
+        asked = sequence.questions_of(models, step, stop)
         paid = tokens[models[:, None], asked, rng.integers(tokens.shape[2], size=asked.shape)]
         right = rng.random(asked.shape) < chances[models[:, None], asked]
         cells.absorb(models, right.astype(np.int64), paid if by_cost else None)

@@ -21,7 +21,7 @@ def resamples(k: Any) -> int:
 
 def first(bad: Any) -> tuple[int, ...]:
     """Return the first place where `bad`."""
-    return tuple(int(i) for i in np.argwhere(bad)[0])
+    return tuple(map(int, np.argwhere(bad)[0]))
 
 
 def numbers(

@@ -17,6 +17,8 @@ def floats(values: ArrayLike) -> Floats:
     return np.asarray(values, dtype=np.float64)
 
 
+AT_ONCE = 2**14
+"""Numbers worked on at once: arrays beyond 128 KB leave the cache, and cost a page fault for every 4 KB."""
 ONE_THREAD = 200_000
 """Multiplications for which OpenBLAS wakes no second thread (it does beyond 262,144)."""
 

@@ -45,13 +45,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return list(map(plain, value))
     return value
 
 
 def plotting(axes: Any) -> Any:
     """Return `axes`, or new ones of matplotlib."""
-    return needed("matplotlib.pyplot", "plot").subplots()[1] if axes is None else axes
+    if axes is None:
+        return needed("matplotlib.pyplot", "plot").subplots()[1]
+    return axes
 
 
 def close_plot(axes: Any) -> None:
@@ -79,14 +81,17 @@ def read_labels(R: Any) -> tuple[Labels | None, Any]:
 
     if isinstance(R, Mapping):
         masked = any(isinstance(matrix, np.ma.MaskedArray) for matrix in R.values())
-        matrices = [matrix if masked else as_array(f"R[{name!r}]", matrix) for name, matrix in R.items()]
+        matrices = list(R.values())
+        if not masked:
+            matrices = [as_array(f"R[{name!r}]", matrix) for name, matrix in R.items()]
         if len({np.shape(matrix) for matrix in matrices}) != 1:
             shapes = {name: np.shape(matrix) for name, matrix in zip(R, matrices, strict=True)}
             raise ValueError(
                 "R must have matrices of one shape, at least one; pad them and mark missing trials; "
                 f"got {shapes}"
             )
-        return tuple(str(name) for name in R), (np.ma.stack if masked else np.stack)(matrices)
+        stack = np.ma.stack if masked else np.stack
+        return tuple(map(str, R)), stack(matrices)
     if is_frame(R):
         return frame_labels(R), as_array("R", R).T
     return frame_labels(R), R
@@ -104,10 +109,14 @@ def frame_labels(R: Any) -> Labels | None:
         labels = list(R.columns)
     elif hasattr(R, "coords") and hasattr(R, "dims") and R.dims and R.dims[0] in R.coords:  # xarray
         labels = R.coords[R.dims[0]].values.tolist()
-    return None if labels is None else tuple(str(label) for label in labels)
+    if labels is None:
+        return None
+    return tuple(map(str, labels))
 
 
 def name_of(A: Any) -> str | None:
     """Return the name of one model's outcomes, as xarray keeps it."""
     name = getattr(A, "name", None)
-    return name if isinstance(name, str) else None
+    if isinstance(name, str):
+        return name
+    return None

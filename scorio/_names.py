@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,7 +34,7 @@ NOT_HERE: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 """Names of the published package that this one has not, by module and reason."""
-NAMES = {module: {name for names in why.values() for name in names} for module, why in NOT_HERE.items()}
+NAMES = {module: set(chain.from_iterable(why.values())) for module, why in NOT_HERE.items()}
 
 
 def published_table(published: Collection[str]) -> str:
@@ -62,9 +63,9 @@ def missing_name(module: str, name: str) -> AttributeError:
     return AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
-def foreign_files(folder: Path, names: Collection[str] = _FOREIGN) -> str | None:
+def foreign_files(folder: Path) -> str | None:
     """Return a warning if files of the published package lie among this one's, else None."""
-    if not any((folder / name).exists() for name in names):
+    if not any((folder / name).exists() for name in _FOREIGN):
         return None
     return (
         f"{folder} mixes two packages called scorio, which gives wrong results or tracebacks; "

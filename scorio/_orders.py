@@ -193,7 +193,7 @@ def ranking_hash(rank_list: Sequence[float] | ArrayLike, tol: float = 1e-12) -> 
     for block in blocks:
         items = len(left)
         number += sum(_rankings_with_first(items, size, numbers) for size in range(1, len(block)))
-        places = [left.index(item) for item in block]
+        places = list(map(left.index, block))
         number += comb_rank_lex(places, items, len(block)) * numbers[items - len(block)]
         left = [item for item in left if item not in block]
     return number

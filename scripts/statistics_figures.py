@@ -58,7 +58,7 @@ def first_calls(
     start = 0
     while start < steps:
         stop = int(min(start + BLOCK, steps, sequence.laid_out(0)))
-        asked = sequence.of(models, start, stop)
+        asked = sequence.questions_of(models, start, stop)
         right = rng.random(asked.shape) < np.take_along_axis(chance, asked, axis=1)
         cells.absorb(models, right.astype(np.int64))
         block = reader.read(everyone, stop)

@@ -52,7 +52,9 @@ class Anchors:
         """Return the number of the part that begins with a trial's cell; None in the midst of one."""
         cell = self.models[request.key.model] * len(self.questions) + self.questions[request.question]
         part, rest = divmod(cell * self.number, self._cells)
-        return part if rest < self.number else None
+        if rest < self.number:
+            return part
+        return None
 
     def keep(self, request: TrialRequest, completion: Completion, question: Question, score: Score) -> Score:
         """Keep an answer if it is an anchor that the judge has scored; return its score, with that said."""
@@ -95,12 +97,16 @@ class Anchors:
     @property
     def _kept(self) -> str:
         """Name of the signal of a trial that says what the judge said."""
-        return self._own if self.check is None else f"{CHECK}{self.check}"
+        if self.check is None:
+            return self._own
+        return f"{CHECK}{self.check}"
 
     @property
     def _own(self) -> str:
         """Name of the judge's own signal; of a check the run keeps no share of votes."""
-        return "score" if self.check is None or self.judge.range else "is_correct"
+        if self.check is None or self.judge.range:
+            return "score"
+        return "is_correct"
 
     def _part(self, score: Score, name: str) -> int | None:
         """Return a judgement in parts of the range; None if the judge was not asked or said nothing."""

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import version
@@ -53,11 +53,12 @@ from adaptive_eval.build.prompts import (
 from adaptive_eval.build.replay import replay_log
 from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
 from adaptive_eval.build.session_spec import (
-    ROUNDS,
     deadlines_of,
     question_policy,
+    rounds_identity,
     samples_per_prompt_of,
     session_spec,
+    worth_of,
 )
 from adaptive_eval.build.stored_answers import with_stored_answers
 from adaptive_eval.config import RunConfig, parse_config
@@ -119,7 +120,7 @@ class Built:
     def spec(self) -> SessionSpec:
         """The session's view of the run."""
         spec = session_spec(self.config, self.tasks, self.samples_per_prompt, self.own_tasks)
-        chosen = question_policy(spec, self.continued)
+        chosen = question_policy(spec, self.config.models, self.continued)
         taken = self.previous
         found = replace(spec, allocation=chosen, references=taken.references, prior=taken.prior)
         return replace(found, labels=self.labels)
@@ -162,12 +163,7 @@ class Built:
             code |= self._code(solver.function)
         if code:
             identity["code"] = code
-        if self.spec.tasks_in_rounds:
-            identity[ROUNDS] = list(self.spec.tasks_in_rounds)
-            if self.spec.by_cost:
-                prices = {model.name: asdict(model.price) for model in self.spec.models if model.price}
-                identity["spend"] = {self.spec.spend: prices if self.spec.spend == "usd" else {}}
-        return identity
+        return identity | rounds_identity(self.spec)
 
     @cached_property
     def samples_per_prompt(self) -> int:
@@ -234,7 +230,7 @@ class Built:
             "config_hash": config.hash(),
             "identity": json.dumps(self.identity),
             "scoring": json.dumps(self.judging),
-            WORTH: json.dumps(self.worth),
+            WORTH: json.dumps(worth_of(self.spec)),
             "thresholds": dump_thresholds(self.rubrics),
             CHANGES: dump_changes(self.changes),
             **self.previous.meta(),
@@ -244,14 +240,6 @@ class Built:
             SESSION: spec_to_json(self.spec),
             STARTED_AT: str(self.started_at),
             "versions": json.dumps(versions),
-        }
-
-    @property
-    def worth(self) -> dict[str, dict[str, Any]]:
-        """What a category of each task is worth, and its share of the overall score; it may change."""
-        weighted = zip(self.spec.tasks, self.spec.task_weights, strict=True)
-        return {
-            task.name: {"share": round(share, 4), "worths": list(task.weights)} for task, share in weighted
         }
 
     @cached_property
@@ -270,7 +258,9 @@ class Built:
         module = (function or "").removeprefix(PYTHON).rpartition(":")[0]
         name = module if module.endswith(".py") else f"{module.replace('.', '/')}.py"
         file = self.config.base_dir / name
-        return {name: sha256(file.read_bytes()).hexdigest()} if module and file.is_file() else {}
+        if module and file.is_file():
+            return {name: sha256(file.read_bytes()).hexdigest()}
+        return {}
 
     def _plugins(self) -> Iterator[tuple[str, str]]:
         """Yield the rule and policy of installed packages that the run decides by, with their versions."""
@@ -399,7 +389,9 @@ class Built:
 
     def allowance(self) -> ScorersAllowance | None:
         """Return the accounts of judges and verifiers; None if there are none."""
-        return ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None
+        if model_graded(self.scorers):
+            return ScorersAllowance(self.tasks, self.scorers)
+        return None
 
     @cached_property
     def anchors(self) -> dict[str, Anchors]:
@@ -457,7 +449,9 @@ def build(
 
 def _scorer_of(task: TaskConfig, given: Given) -> Scorer:
     scorer = build_scorer(task.scorer.kind, task.scorer.options(), given)
-    return scorer if task.answers is None else TogetherScorer(scorer, task.answers.by)
+    if task.answers is None:
+        return scorer
+    return TogetherScorer(scorer, task.answers.by)
 
 
 def load_task_of(

@@ -47,8 +47,8 @@ def changes_of(
     changes = stored_changes(continued)
     if not trials or "config" not in continued:
         return changes
-    before = _deciding(parse_config(continued["config"], continued["source"], continued["base_dir"]))
-    now = _deciding(config)
+    before = deciding_settings(parse_config(continued["config"], continued["source"], continued["base_dir"]))
+    now = deciding_settings(config)
     for setting in [*before, *(name for name in now if name not in before)]:
         if before.get(setting) != now.get(setting):
             changes.append(ChangedSetting(at, trials, setting, before.get(setting), now.get(setting)))
@@ -57,7 +57,7 @@ def changes_of(
 
 def dump_changes(changes: Sequence[ChangedSetting]) -> str:
     """Return the changes as a run file keeps them."""
-    return json.dumps([asdict(change) for change in changes])
+    return json.dumps(list(map(asdict, changes)))
 
 
 def change_warnings(changes: Sequence[ChangedSetting]) -> Iterator[Coded]:
@@ -92,10 +92,12 @@ def _shown(value: Any) -> str:
         return "none"
     if isinstance(value, dict):
         value = {name: part for name, part in value.items() if part}
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value)
 
 
-def _deciding(config: RunConfig) -> dict[str, Any]:
+def deciding_settings(config: RunConfig) -> dict[str, Any]:
     """Return the settings that verdicts depend on, by their place."""
     data = config.model_dump(mode="json", by_alias=True)
     stopping = {name: value for name, value in data["stopping"].items() if name not in _NO_PROMISE}

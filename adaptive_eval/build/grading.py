@@ -105,7 +105,9 @@ class Grading:
             if anchors is not None:
                 score = await anchors.judged_again(request, score)
         found = scoring.categorised(score, completion)
-        return found if anchors is None else anchors.keep(request, completion, question, found)
+        if anchors is None:
+            return found
+        return anchors.keep(request, completion, question, found)
 
 
 class ScorersAllowance:

@@ -3,7 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.endpoints.transport import body_limit
 from adaptive_eval.engine.discards import Discards, cause_of
 from adaptive_eval.engine.retry import with_retries
+from adaptive_eval.engine.seed_proof import Repeat, SeedProof
 from adaptive_eval.errors import REQUEST_STATUSES, EndpointError, ScorerUnavailable, TransientEndpointError
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.options.scorers import ScorerBudgetConfig
@@ -26,6 +28,8 @@ from adaptive_eval.trial import Completion, DiscardCause, Message, Question
 RETRY = RetryConfig(attempts=2, max_seconds=60.0)
 """One more attempt after a dropped connection or a busy server; then the engine scores the answer later."""
 
+_TEST_SEEDS = 1_000_000
+"""Beyond the seeds of an answer's judgements: seeds that test whether the judge repeats itself."""
 _ROUNDING = 5e-9
 
 
@@ -51,6 +55,10 @@ class GradingModelClient:
         self.account = Account(BudgetSpec(limits.requests, limits.tokens, limits.usd))
         self._unbilled = Bill()
         self._discards = Discards()
+        # Statuses before the first answer of the server, by the prompt: judged once there is one.
+        self._not_judged: dict[int, list[Failure]] = {}
+        # Whether judgements repeat, by temperature: at 0 they may not depend on the seed.
+        self._proofs: defaultdict[float, SeedProof] = defaultdict(SeedProof)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._endpoint: OpenAIChat | None = None
 
@@ -59,17 +67,18 @@ class GradingModelClient:
     ) -> Completion:
         """Ask within the budget, and put the cost on `bill`; see :class:`GradingModel`.
 
-        A failed request that the server may have begun has given up a judgement, for which another draw
-        stands. So its cause is put on `bill` too. The chances of a verifier are no draws: asked again, they
-        are the same.
+        A failed request that the server may have begun has given up a judgement. Unless the judge is shown to
+        repeat itself, another draw stands for it, so its cause is put on `bill` too. The chances of a
+        verifier are no draws: asked again, they are the same.
         """
-        failed: list[Failure] = []
         kind, model = self._scorer.kind, self._scorer.model
         sent = [replace(message, content=sendable(message.content)) for message in messages]
+        failed = self._not_judged.pop(hash(tuple(sent)), [])
         parameters |= self._scorer.extra_body or {}
+        attempt = partial(self._attempt, sent, bill, parameters=parameters)
         try:
             answer = await with_retries(
-                partial(self._attempt, sent, bill, failed, seed, parameters),
+                partial(attempt, failed, seed),
                 RETRY,
                 sleep=asyncio.sleep,
                 jitter=random.random,
@@ -82,9 +91,13 @@ class GradingModelClient:
             wait = error.retry_after if isinstance(error, TransientEndpointError) else None
             words = f"the {kind} ({model}) did not answer: {error}"
             bill.discarded += self._given_up(failed)
+            if self._scorer.endpoint not in self._discards.fastest:
+                self._not_judged[hash(tuple(sent))] = [one for one in failed if one.error.status is not None]
             discarded = tuple(bill.discarded)
             raise ScorerUnavailable(words, kind=kind, retry_after=wait, discarded=discarded) from None
-        bill.discarded += self._given_up(failed)
+        causes = self._given_up(failed)
+        if causes and not await self._is_same_draw(answer, seed, attempt, parameters.get("temperature")):
+            bill.discarded += causes
         bill.add(self._unbilled)
         self._unbilled = Bill()
         return answer
@@ -103,12 +116,35 @@ class GradingModelClient:
         causes = [cause_of(one.error.kind, one.error.status, one.latency, fastest) for one in failed]
         return [cause for cause in causes if cause is not None]
 
+    async def _is_same_draw(
+        self,
+        answer: Completion,
+        seed: int | None,
+        attempt: Callable[[list[Failure], int], Awaitable[Completion]],
+        temperature: float | None,
+    ) -> bool:
+        """Return whether the judge gives this answer whenever it is asked so; test it within the budget."""
+        url = self._scorer.endpoint
+        if seed is None or temperature is None or not self.spare:
+            return False
+
+        async def again(number: int, _: Collection[str]) -> Repeat | None:
+            try:
+                found = await attempt([], seed + number * _TEST_SEEDS)
+            except (EndpointError, CannotScore):
+                return None
+            return Repeat(found.text, url)
+
+        repeats = temperature == 0.0
+        return await self._proofs[temperature].holds(Repeat(answer.text, url), {url}, again, repeats=repeats)
+
     async def _attempt(
         self,
         messages: Sequence[Message],
         bill: Bill,
         failed: list[Failure],
         seed: int | None,
+        *,
         parameters: dict[str, Any],
     ) -> Completion:
         worst = self._amount(prompt_bound(messages), self._scorer.longest_reply)
@@ -142,6 +178,7 @@ class GradingModelClient:
         if self._endpoint is None or self._loop is not loop:
             scorer = self._scorer
             self._loop = loop
+            self._proofs.clear()
             self._endpoint = OpenAIChat(
                 scorer.endpoint,
                 scorer.model,
@@ -182,7 +219,9 @@ class GradingModelClient:
             for line, amount in self._limited(worst)
             if line.limit is not None and amount > 0.0
         ]
-        return max(0, int(min(rooms))) if rooms else None
+        if rooms:
+            return max(0, int(min(rooms)))
+        return None
 
     def lines(self, owner: str = "") -> Iterator[BudgetLine]:
         """Yield the amounts spent, by unit, under the name `owner`."""

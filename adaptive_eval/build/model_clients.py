@@ -130,7 +130,9 @@ def _limit(model: ModelConfig, within: Mapping[str, int], goal: str) -> Concurre
         return FixedConcurrency(within.get(model.name, model.concurrency))
     if model.batch is None:
         return None
-    return BatchRounds(BatchRounds.most) if goal == "budget" else BatchRounds()
+    if goal == "budget":
+        return BatchRounds(BatchRounds.most)
+    return BatchRounds()
 
 
 def server_limits(config: RunConfig, endpoints: Mapping[str, Sequence[Endpoint]]) -> dict[str, SharedLimits]:
@@ -211,7 +213,9 @@ def endpoint_at(model: ModelConfig, address: str, run: str = "", notes: Path | N
 def _most_in_flight(model: ModelConfig) -> int:
     if model.concurrency != "auto":
         return model.concurrency
-    return MOST if model.batch is None else BatchRounds.most
+    if model.batch is None:
+        return MOST
+    return BatchRounds.most
 
 
 def functions_of(config: RunConfig) -> dict[str, Answerer]:

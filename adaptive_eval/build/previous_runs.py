@@ -52,7 +52,9 @@ class Previous:
     def meta(self) -> dict[str, str]:
         """Return its entries for the run file; none if nothing is to be taken."""
         asked = self.settings["references"] or self.prior is not None
-        return {META: self.to_json()} if asked else {}
+        if asked:
+            return {META: self.to_json()}
+        return {}
 
     def to_json(self) -> str:
         """Return everything as JSON."""
@@ -76,7 +78,9 @@ def _as_tables(value: Any) -> Any:
     """Return stored data with arrays in place of its lists."""
     if isinstance(value, dict):
         return {name: _as_tables(inner) for name, inner in value.items()}
-    return np.array(value) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return np.array(value)
+    return value
 
 
 def previous_of(
@@ -84,7 +88,7 @@ def previous_of(
     tasks: Sequence[Task],
     rubrics: Mapping[str, Rubric],
     scoring: Mapping[str, Mapping[str, Any]],
-    meta: Mapping[str, str] | None = None,
+    meta: Mapping[str, str] | None,
 ) -> Previous:
     """Return the models and priors that a run takes from previous runs."""
     settings: dict[str, Any] = {
@@ -182,7 +186,9 @@ _NUMBER = re.compile(r"(\d+(?:\.\d+)*)")  # or a version, whose parts are compar
 def named_as(own: str) -> str:
     """Return the pattern of the runs that are named as the run `own`, but for a number."""
     words, steps = _words_and_numbers(own)
-    return f"{RUNS}/{'*'.join(words)} with a lower number" if steps else f"{RUNS}/{own} with a number"
+    if steps:
+        return f"{RUNS}/{'*'.join(words)} with a lower number"
+    return f"{RUNS}/{own} with a number"
 
 
 def _latest_first(pattern: str | None, base: Path, own: str) -> list[Path]:
@@ -202,7 +208,9 @@ def _latest_first(pattern: str | None, base: Path, own: str) -> list[Path]:
 
     def lower(directory: Path) -> Steps:
         theirs, their_steps = _words_and_numbers(directory.name)
-        return their_steps if theirs == words and their_steps < steps else ()
+        if theirs == words and their_steps < steps:
+            return their_steps
+        return ()
 
     belonging = [directory for directory in started if pattern is not None or lower(directory)]
     return sorted(belonging, key=lambda directory: (lower(directory), started[directory]), reverse=True)

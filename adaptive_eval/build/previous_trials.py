@@ -264,6 +264,8 @@ def _places(ids: Sequence[str], task: Task, shown: str) -> list[int]:
     place = {name: number for number, name in enumerate(ids)}
     missing = [name for name in ours if name not in place]
     if missing:
-        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        more = ""
+        if len(missing) > 1:
+            more = f" and {len(missing) - 1:,} more"
         raise OutcomesError(f"{shown} has no question {missing[0]!r}{more} of task {task.name!r}")
     return [place[name] for name in ours]

@@ -137,7 +137,9 @@ def require_accepted(
             takes = content_taken(functions[model.name])
             mend = "its function gets tools in a parameter tools, images and sounds in a parameter messages"
         for task, kinds in held.items():
-            refused = ", ".join(sorted(kinds - set(takes))) if takes is not None else ""
+            refused = ""
+            if takes is not None:
+                refused = ", ".join(sorted(kinds - set(takes)))
             if refused:
                 words = f"takes {', '.join(takes or ())} only, and the task {task} has {refused}"
                 wrong.append(f"model {model.name}: {words}; {mend.format(refused)}")

@@ -30,13 +30,14 @@ from adaptive_eval.core.results import (
 )
 from adaptive_eval.core.session import LOOKED_AT, Session
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.core.stored_spec import SESSION, spec_from_json
 from adaptive_eval.errors import AdaptiveEvalError, RunDamaged, RunFileError
 from adaptive_eval.interop.found import IMPORTED
+from adaptive_eval.interop.stored_config import session_of_file
+from adaptive_eval.store.codec import Shape, misfit
 from adaptive_eval.store.file_errors import UNREADABLE
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import SnapshotRecord
-from adaptive_eval.trial import NO_ANSWER, NOT_THERE, Missing, TrialOutcome
+from adaptive_eval.store.records import ScoringRecord, SnapshotRecord
+from adaptive_eval.trial import NO_ANSWER, NOT_THERE, Missing, TrialKey, TrialOutcome
 from adaptive_eval.views import reading
 from adaptive_eval.views.reading import Replayed, decision_from, require_described, still_valid
 
@@ -64,6 +65,8 @@ def replay(reader: RunReader) -> Replay:
     RunDamaged
         If the file does not hold what a replay needs, or its trials cannot be those of its session.
     """
+    from adaptive_eval.build.description import misdescribed  # a run that begins needs none of it
+
     meta = reader.meta()
     if not reader.count():
         raise RunFileError(
@@ -72,7 +75,7 @@ def replay(reader: RunReader) -> Replay:
         )
     stored = _Stored.read(reader, meta)
     try:
-        session = Session(_spec(meta), lambda: tuple(change_warnings(stored.changes)))
+        session = Session(_spec(reader), lambda: tuple(change_warnings(stored.changes)))
     except UNREADABLE as error:
         raise RunDamaged(
             f"{reader.directory}: the description of its session is damaged ({error})"
@@ -81,16 +84,19 @@ def replay(reader: RunReader) -> Replay:
     try:
         replay_log(session, reader, stored.changes, course.log(reader.log()))
         course.end()
+        session.require_asked(_asked(reader))
     except (AdaptiveEvalError, *UNREADABLE) as error:
         raise RunDamaged(
-            f"{reader.directory}: its trials are not those that its session asks for ({error})"
+            f"{reader.directory} is damaged: its trials are not those that its session asks for ({error})"
         ) from error
     results = course.counted(session.results())
     compared = course.earlier or results
     found = [] if stored.latest is None else list(stored.differences(compared, whole=compared is results))
     found += stored.contradicted(session.decisions, session.spec.names)
+    found += stored.foreign(session.spec)
     if IMPORTED not in meta:  # their logs are of another tool
         found += reader.contradictions()
+    found += misdescribed(meta, session.spec)
     return Replay(
         session, stored.completed(results, reader), tuple(session.decisions), tuple(dict.fromkeys(found))
     )
@@ -98,12 +104,22 @@ def replay(reader: RunReader) -> Replay:
 
 def replayed(reader: RunReader) -> Replayed | None:
     """Return what views show of a replay; None where there are too many trials to replay for a view."""
-    return None if reader.count() > reading.MOST_REPLAYED else shown(replay(reader))
+    if reader.count() > reading.MOST_REPLAYED:
+        return None
+    return shown(replay(reader))
 
 
 def shown(found: Replay) -> Replayed:
     """Return what views show of a replay."""
     return Replayed(to_json(found.results), found.decisions, found.disagreements)
+
+
+def _asked(reader: RunReader) -> Iterator[tuple[TrialKey, str, str]]:
+    """Yield each stored trial with its task and question."""
+    trials = reader.outcomes()
+    columns = (trials.model.tolist(), trials.step.tolist(), trials.question.tolist())
+    for model, step, question in zip(*columns, strict=True):
+        yield TrialKey(trials.models[model], step), *trials.questions[question]
 
 
 _CHANGE_SCORES = ("rubric.weights", "on.discarded")
@@ -125,8 +141,8 @@ def replay_log(
     return list(session.decisions)  # stops from outside report some on the way
 
 
-def _spec(meta: Mapping[str, str]) -> SessionSpec:
-    spec = spec_from_json(meta[SESSION])
+def _spec(reader: RunReader) -> SessionSpec:
+    spec, meta = session_of_file(reader), reader.meta()
     if meta.get(LABELS):
         spec = replace(spec, labels=LabelRecord.from_json(meta[LABELS]))
     if PREVIOUS not in meta:
@@ -143,6 +159,7 @@ class _Stored:
     results: Results | None  # those of the latest snapshot
     decisions: Sequence[Decision]  # that none of the later ones withdraws
     changes: Sequence[ChangedSetting]
+    scorings: Sequence[tuple[str, set[str], set[str]]]  # name, tasks and models of each
     imported: bool
 
     @classmethod
@@ -153,15 +170,16 @@ class _Stored:
             require_described(None if results is None else results.stop)
             decisions = still_valid(decision_from(record.body) for record in reader.decisions())
             changes = stored_changes(meta)
-            for scoring in reader.scorings():
-                from_json(scoring.body["results"])
+            scorings = list(map(_ranked, reader.scorings()))
         except UNREADABLE as error:
             raise RunDamaged(f"{reader.directory}: its stored results are damaged ({error})") from error
-        return cls(latest, results, decisions, changes, IMPORTED in meta)
+        return cls(latest, results, decisions, changes, scorings, IMPORTED in meta)
 
     @property
     def stop(self) -> StopVerdict | None:
-        return None if self.results is None else self.results.stop
+        if self.results is None:
+            return None
+        return self.results.stop
 
     def from_outside(self) -> list[Decision]:
         """Return the stops that hold at the end and need a place in the log, in their order."""
@@ -207,11 +225,34 @@ class _Stored:
                 yield f"decision: {_said(one)} is stored with other evidence than the trials give"
         if self.stop is None:
             return  # the last ones may be lost with their process
-        if not self.imported and all(one.kind != "stop" for one in self.decisions):
-            yield f"decision: the stop {self.stop.reason} is in the stored results, and is not stored itself"
+        yield from self._unsaid()
         for mark, one in now.items():
             if mark not in old:
                 yield f"decision: the trials lead to {_said(one)}, and it is not stored"
+
+    def foreign(self, spec: SessionSpec) -> Iterator[str]:
+        """Yield the tasks and models of scorings that the run does not have."""
+        known = {task.name for task in spec.tasks}, set(spec.names)
+        for name, *parts in self.scorings:
+            for found, ours in zip(parts, known, strict=True):
+                for other in sorted(found - ours):
+                    yield f"scoring {name!r:.80} is of {other!r:.80}, which the run does not have"
+
+    def _unsaid(self) -> Iterator[str]:
+        """Yield the stops in the stored results, of the run and of models, that no decision says so."""
+        if self.imported or self.latest is None or self.results is None or self.stop is None:
+            return
+        if any(server.in_flight for server in self.latest.endpoints):
+            return  # a session says that it stops once nothing is in flight
+        told = self.stop.reason, self.stop.text, self.stop.evidence
+        ends = [(one.verdict, one.text, one.evidence) for one in self.decisions if one.kind == "stop"]
+        if not any(_alike(end, told) for end in ends):
+            yield f"decision: the stop {self.stop.reason} is in the stored results, and no decision says so"
+        notes = {(one.models, one.text) for one in self.decisions if one.kind == "model_stopped"}
+        for line in self.results.models:
+            if line.state == "stopped" and ((line.model,), line.note) not in notes:
+                why = f"({line.note!r:.80})"
+                yield f"decision: by the stored results {line.model} stopped {why}, and no decision says so"
 
     def _from_trials(self, decisions: Sequence[Decision]) -> dict[Any, Decision]:
         """Return the decisions that follow from the trials: of models, and the last stop."""
@@ -240,6 +281,18 @@ class _Stored:
             changes=old.changes,
             warnings=(*old.warnings, *new),
         )
+
+
+_SCORING: Shape = {"tasks": {...: {"scorer": dict, "rubric": dict, "categories": [str], "weights": [float]}}}
+
+
+def _ranked(scoring: ScoringRecord) -> tuple[str, set[str], set[str]]:
+    """Return name, tasks and models of a scoring; one of UNREADABLE if it is none."""
+    wrong = misfit(scoring.body, _SCORING)
+    if wrong is not None:
+        raise ValueError(f"scoring {scoring.name!r:.80}: {wrong}")
+    models = {line.model for line in from_json(scoring.body["results"]).models}
+    return scoring.name, set(scoring.body["tasks"]), models
 
 
 class _Course:
@@ -328,7 +381,9 @@ def _unlike(
         if wrong:
             field = wrong[0]
             then, now = _written(getattr(line, field)), _written(getattr(made[name], field))
-            more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+            more = ""
+            if len(wrong) > 1:
+                more = f" (and {len(wrong) - 1} more)"
             yield f"{kind} {name}: {field} is stored as {then}, from the trials it is {now}{more}"
 
 
@@ -342,11 +397,15 @@ def _scores(task: TaskResult) -> tuple[Any, ...]:
 
 
 def _reason(results: Results) -> tuple[str, Any] | None:
-    return None if results.stop is None else (results.stop.reason, results.stop.evidence)
+    if results.stop is None:
+        return None
+    return (results.stop.reason, results.stop.evidence)
 
 
 def _written(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
 
 
 _CLOSE = 1e-6
@@ -370,14 +429,18 @@ def _alike(old: Any, now: Any) -> bool:
     return bool(old == now)
 
 
-def _mark(decision: Decision) -> tuple[str, tuple[str, ...], str, int]:
-    return decision.kind, decision.models, decision.verdict, decision.step
+def _mark(decision: Decision) -> tuple[Any, ...]:
+    return decision.kind, decision.models, decision.verdict, decision.kind == "pair" and decision.step
 
 
 def _said(decision: Decision) -> str:
-    of = f" of {' and '.join(decision.models)}" if decision.models else ""
+    of = ""
+    if decision.models:
+        of = f" of {' and '.join(decision.models)}"
     return f"{decision.kind} {decision.verdict}{of} at step {decision.step}"
 
 
 def _ground(decision: Decision) -> tuple[Any, ...]:
-    return (decision.trials if decision.kind == "pair" else None), decision.evidence, decision.text
+    """Return what a decision rests on; how far a run had come at a stop depends on when it looked."""
+    place = {"pair": (decision.trials, decision.step), "stop": ()}.get(decision.kind, (decision.step,))
+    return place, decision.evidence, decision.text

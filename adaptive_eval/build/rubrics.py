@@ -135,4 +135,6 @@ def _to_rescore(stored: Mapping[str, Any], now: Mapping[str, Any], tasks: Sequen
         if of_it and any(one != written[0] or "thresholds_from" in one for one in written):
             return ""
         found += f" --{name} {quote(json.dumps(written[0]))}" if of_it else ""
-    return "" if changed else found
+    if changed:
+        return ""
+    return found

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from adaptive_eval.build.model_clients import asked_temperature, prompt_bound
 from adaptive_eval.config import RunConfig
@@ -25,9 +25,29 @@ def session_spec(
 ) -> SessionSpec:
     """Return the session's view of a config; `samples_per_prompt` is its samples per prompt."""
     variants = list(zip(tasks, *own.values(), strict=True))
+    asked = tuple(_task_spec(config, of_task) for of_task in variants)
+    return _session_of(config, asked, samples_per_prompt)
+
+
+def as_configured(config: RunConfig, spec: SessionSpec) -> SessionSpec:
+    """Return a stored session with all that its config says; what datasets and earlier runs gave it stays."""
+    tasks = []
+    for task in spec.tasks:
+        section = config.task(task.name)
+        weights, calls = section.rubric.category_weights, _calls(section)
+        tasks.append(
+            replace(task, weights=weights, budget=section.budget, weight=section.weight, calls=calls)
+        )
+    made = _session_of(config, tuple(tasks), spec.samples_per_prompt)
+    if config.allocation.questions == "auto":
+        made = replace(made, allocation=replace(made.allocation, questions=spec.allocation.questions))
+    return replace(made, references=spec.references, prior=spec.prior, labels=spec.labels)
+
+
+def _session_of(config: RunConfig, tasks: tuple[TaskSpec, ...], samples_per_prompt: int) -> SessionSpec:
     return SessionSpec(
         models=tuple(map(_model_spec, config.models)),
-        tasks=tuple(_task_spec(config, of_task) for of_task in variants),
+        tasks=tasks,
         goal=config.goal,
         stopping=_capped(config.stopping, config.goal),
         allocation=config.allocation,
@@ -65,7 +85,7 @@ def decided_spec(
     seed: int,
     *,
     capped: bool,
-    early_repeats: bool = True,
+    early_repeats: bool,
 ) -> SessionSpec:
     """Return the session of simulated or recorded models; uncapped, a cap of passes holds if it is named."""
     return SessionSpec(
@@ -97,7 +117,9 @@ def _calls(config: TaskConfig) -> int:
     """Return the most requests of one trial."""
     if config.solver is not None:
         return config.solver.calls
-    return 1 if config.answers is None else config.answers.k
+    if config.answers is None:
+        return 1
+    return config.answers.k
 
 
 def deadlines_of(config: RunConfig) -> Deadlines:
@@ -138,16 +160,50 @@ ROUNDS: Final = "rounds"
 """Key of the identity of a run's trials that names the tasks asked in rounds of each model's own."""
 
 
-def question_policy(spec: SessionSpec, continued: Mapping[str, str] | None) -> AllocationSpec:
+WIDE: Final = 0.6
+"""Trials of each model in flight, for each question, from which on rounds wait long for slow answers and save
+few trials (docs/measurements.md, "What do slow answers cost?")."""
+
+
+def rounds_identity(spec: SessionSpec) -> dict[str, Any]:
+    """Return what the identity of a run's trials says of rounds; nothing if there are none."""
+    if not spec.tasks_in_rounds:
+        return {}
+    found: dict[str, Any] = {ROUNDS: list(spec.tasks_in_rounds)}
+    if spec.by_cost:
+        prices = {model.name: asdict(model.price) for model in spec.models if model.price}
+        found["spend"] = {spec.spend: prices if spec.spend == "usd" else {}}
+    return found
+
+
+def worth_of(spec: SessionSpec) -> dict[str, dict[str, Any]]:
+    """Return what a category of each task is worth, and its share of the overall score; it may change."""
+    weighted = zip(spec.tasks, spec.task_weights, strict=True)
+    return {task.name: {"share": round(share, 4), "worths": list(task.weights)} for task, share in weighted}
+
+
+def question_policy(
+    spec: SessionSpec, models: Sequence[ModelConfig], continued: Mapping[str, str] | None
+) -> AllocationSpec:
     """Return how questions are chosen; a run that is continued stays with the schedule, or with rounds."""
     if spec.allocation.questions != "auto":
         return spec.allocation
-    begun = None if continued is None else json.loads(continued.get("identity", "{}")).get(ROUNDS, [])
+    if continued is None:
+        if _is_wide(spec, models):
+            return replace(spec.allocation, questions="schedule")
+        return spec.allocation
+    begun = json.loads(continued.get("identity", "{}")).get(ROUNDS, [])
     if begun == []:
         return replace(spec.allocation, questions="schedule")
     if spec.spend == "time" and begun == [task.name for task in spec.tasks]:
         return replace(spec.allocation, questions="rounds")
     return spec.allocation
+
+
+def _is_wide(spec: SessionSpec, models: Sequence[ModelConfig]) -> bool:
+    """Return whether so many trials are in flight, by the config, that rounds would wait long."""
+    known = [model.concurrency for model in models if model.concurrency != "auto"]
+    return spec.spend == "trials" and sum(known) >= WIDE * spec.questions * len(models)
 
 
 PROMPT_WEIGHT = 0.25
@@ -168,7 +224,9 @@ def further_answers(number: int, passes: float) -> float:
     >>> [round(further_answers(number, passes), 2) for passes in (10, 4) for number in (1, 4, 8)]
     [0.0, 0.03, 0.11, 0.0, 0.17, 0.68]
     """
-    return 0.17 * (number / passes) ** 2 if number > 1 else 0.0
+    if number > 1:
+        return 0.17 * (number / passes) ** 2
+    return 0.0
 
 
 def best_samples_per_prompt(prompt: float, answer: float) -> int:

@@ -81,7 +81,9 @@ def _texts(
 def _require_none(problem: str, ids: Sequence[str], task: Task) -> None:
     if not ids:
         return
-    more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
+    more = ""
+    if len(ids) > _NAMED:
+        more = f" and {len(ids) - _NAMED:,} more"
     raise UsageError(
         f"against: {problem} {', '.join(ids[:_NAMED])}{more} of task {task.name}. Compare "
         "with a run of the same questions and prompt, or leave these out (limit, filter)"

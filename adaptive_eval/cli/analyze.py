@@ -244,7 +244,8 @@ def _in_sequence(found: Results, begin: str) -> str:
         replace(line, score_low=None, score_high=None) for line in found.models
     ]  # they are of one look
     words = headline(replace(found, models=tuple(unknown)))
-    begin = "By the rule zscore, which promises nothing at several looks" if found.rule == "zscore" else begin
+    if found.rule == "zscore":
+        begin = "By the rule zscore, which promises nothing at several looks"
     return f"{begin}: {words}"
 
 
@@ -380,7 +381,9 @@ def write_run(options: Mapping[str, Any]) -> None:
 def _result_of(found: Found) -> str:
     if found.missing is not None:
         return f"missing: {found.missing}"
-    return f"score {found.score:g}" if found.score is not None else f"category {found.category}"
+    if found.score is not None:
+        return f"score {found.score:g}"
+    return f"category {found.category}"
 
 
 def _session(
@@ -418,7 +421,9 @@ def _show_written(imported: Imported, logs: int, *, as_json: bool) -> None:
         click.echo(json.dumps(data, indent=2))
         return
     lacking = imported.missing - imported.copies
-    missing = f", {lacking:,} without an answer" if lacking else ""
+    missing = ""
+    if lacking:
+        missing = f", {lacking:,} without an answer"
     trials = count(imported.trials, "trial")
     click.echo(f"{imported.directory}: {trials}{missing}, from {count(logs, 'log')}.")
     for note in imported.notes:

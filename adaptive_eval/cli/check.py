@@ -63,7 +63,9 @@ def command(
     holds = [claim.holds for claim in found]
     if False in holds:
         return FAILED
-    return ENDED_FIRST if None in holds else REACHED
+    if None in holds:
+        return ENDED_FIRST
+    return REACHED
 
 
 def _two(text: str, names: list[str]) -> tuple[str, str]:

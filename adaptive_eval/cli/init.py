@@ -176,7 +176,9 @@ def _show(offered: list[Offer], *, alone: bool) -> None:
 
 def _number(question: str, default: float, kind: NumberInRange | WholeNumber) -> float:
     """Return the number that is an answer; without a terminal the default."""
-    return float(click.prompt(question, default=default, type=kind)) if sys.stdin.isatty() else default
+    if sys.stdin.isatty():
+        return float(click.prompt(question, default=default, type=kind))
+    return default
 
 
 def _asked(option: str, question: str, default: str) -> list[str]:

@@ -59,9 +59,19 @@ class _LazyGroup(click.Group):
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
             near = get_close_matches(name, COMMANDS, n=1)
-            hint = f"; did you mean {near[0]}?" if near else "; --help lists the commands"
+            hint = "; --help lists the commands"
+            if near:
+                hint = f"; did you mean {near[0]}?"
             raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except OSError as error:  # of a path that was given, or that a config or run file names
+            if error.filename is None:
+                raise
+            raise UsageError(f"{error.filename}: {error.strerror}; name another place") from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -119,7 +129,9 @@ def _exit_code(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return UNEXPECTED
-    return code if isinstance(code, int) else 0
+    if isinstance(code, int):
+        return code
+    return 0
 
 
 def _show_as_json(arguments: Sequence[str], error: AdaptiveEvalError) -> None:
@@ -127,7 +139,7 @@ def _show_as_json(arguments: Sequence[str], error: AdaptiveEvalError) -> None:
     if "--json" in arguments:
         said: dict[str, object] = {"code": error.code, "message": str(error)}
         if isinstance(error, ConfigError):
-            said["problems"] = [asdict(problem) for problem in error.problems]
+            said["problems"] = list(map(asdict, error.problems))
         click.echo(json.dumps({"error": said}))
 
 

@@ -105,7 +105,9 @@ def _announce(spec: MimicSpec, host: str, port: int) -> None:
     base = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
     question = {"role": "user", "content": "Is this coin biased?"}
     body = json.dumps({"model": spec.models[0].name, "messages": [question], "seed": 1})
-    key = "" if spec.api_key is None else ' -H "Authorization: Bearer $KEY"'
+    key = ' -H "Authorization: Bearer $KEY"'
+    if spec.api_key is None:
+        key = ""
     click.echo(f"Base URL: {base}")
     click.echo(f"Models: {', '.join(model.name for model in spec.models)}")
     click.echo(

@@ -18,6 +18,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import RUN_FILE, holds_runs
 
 if TYPE_CHECKING:
+    from adaptive_eval.store.records import TargetLookup
     from adaptive_eval.views.summary import RunSummary
     from adaptive_eval.views.web_runs import RunRow
 
@@ -87,10 +88,14 @@ def command(run: Path, display: str | None, as_json: bool, until: str | None, **
                 view = _print_json(views) if as_json else _watch(views, run, display, bayes)
         except KeyboardInterrupt:
             click.echo("Left; the run itself is not affected.", err=True)
-            return INTERRUPTED if until is not None else 0
+            if until is not None:
+                return INTERRUPTED
+            return 0
     if until is None:
         return 0
-    return INTERRUPTED if view.stop is None else view.results.exit_code
+    if view.stop is None:
+        return INTERRUPTED
+    return view.results.exit_code
 
 
 def _replayed(reader: RunReader, summary: RunSummary, states: Collection[str]) -> RunSummary:
@@ -98,7 +103,9 @@ def _replayed(reader: RunReader, summary: RunSummary, states: Collection[str]) -
     from adaptive_eval.build.replay import replayed
     from adaptive_eval.views.reading import as_trials_say
 
-    return as_trials_say(reader, summary, replayed) if summary.state in states else summary
+    if summary.state in states:
+        return as_trials_say(reader, summary, replayed)
+    return summary
 
 
 def _print_json(views: Iterator[RunSummary]) -> RunSummary:
@@ -183,6 +190,12 @@ def _row_line(row: RunRow) -> str:
     )
 
 
+def _targets(reader: RunReader) -> TargetLookup:
+    from adaptive_eval.build.describe import report_targets
+
+    return report_targets(reader)
+
+
 def _serve(run: Path, host: str, port: int) -> None:
     from adaptive_eval.views.web_app import is_loopback, serve
 
@@ -193,6 +206,6 @@ def _serve(run: Path, host: str, port: int) -> None:
         click.echo("Ctrl-C stops the page; the run itself is not affected.", err=True)
 
     try:
-        serve(run, host=host, port=port, ready=announce)
+        serve(run, host=host, port=port, ready=announce, targets=_targets)
     except KeyboardInterrupt:
         click.echo("Stopped; the run itself is not affected.", err=True)

@@ -168,7 +168,9 @@ class _Temperature(NumberInRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; ``none`` as it is."""
-        return value if value == NO_TEMPERATURE else super().convert(value, param, ctx)
+        if value == NO_TEMPERATURE:
+            return value
+        return super().convert(value, param, ctx)
 
 
 NO_TEMPERATURE = "none"
@@ -274,7 +276,7 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
         rename[old] = new
     scorer, scorer_options = None, {}
     if options["scorer"] is not None:
-        from adaptive_eval.run.rescoring import read_scorer
+        from adaptive_eval.run.rescoring_specs import read_scorer
 
         section = read_scorer(options["scorer"])
         scorer, scorer_options = section.kind, section.options()
@@ -329,7 +331,7 @@ def numbers(text: str, option: str) -> tuple[float, ...]:
     (0.3, 0.5)
     """
     try:
-        return tuple(float(part) for part in text.split(","))
+        return tuple(map(float, text.split(",")))
     except ValueError:
         raise click.BadParameter(
             f"{text!r} is not a list of numbers such as 0.3,0.5", param_hint=option

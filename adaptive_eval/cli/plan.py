@@ -32,11 +32,11 @@ if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.simulate import AnswerSource, SimulationResult
     from adaptive_eval.simulate.many_runs import Simulator
 
-MARGINS = (0.02, 0.03, 0.05, 0.1)
-"""Margins compared with the config's own, as shares of the range of scores."""
+MARGINS = (0.5, 2.0)
+"""Margins compared with the config's own, as shares of it."""
 
 
-_OF_CONFIGS = ("stated", "previous", "margins", "prompt_tokens", "answer_tokens", "batch_hours")
+_OF_CONFIGS = ("stated", "previous", "margins", "prompt_tokens", "answer_tokens")
 _OF_A_CONFIG = ("models", "questions", "recorded", "only", "weights", "goal", "confidence", "equivalence")
 """Options that a config answers itself."""
 _OF_SESSIONS = (*_OF_A_CONFIG, "means", "in_flight", "latency_sigma", "latency_factor")
@@ -74,17 +74,6 @@ SPREAD = 8.0
 @option("--prompt-tokens N", "Mean tokens of a prompt.", NOT_NEGATIVE)
 @option("--answer-tokens N", "Mean tokens of an answer.", NOT_NEGATIVE)
 @option("--latency S", "Seconds that an answer takes.", NOT_NEGATIVE)
-@option(
-    "--fixed N",
-    "Trials per question of the run of fixed length to compare with. Default: max_passes of the config.",
-    COUNT,
-)
-@option(
-    "--batch-hours H",
-    "Assumed hours until a batch is answered, to compare live requests with batches.",
-    POSITIVE,
-    default=1.0,
-)
 @option("--models N", "Number of coins. Default: 5.", COUNT)
 @option(
     "--means LIST",
@@ -106,13 +95,12 @@ SPREAD = 8.0
 @option("--latency-sigma N", "Log standard deviation of --latency.", NOT_NEGATIVE, default=0.4)
 @option("--latency-factor N", "A right answer takes this many times as long.", POSITIVE, default=1.0)
 @simulation_options(
-    "Default: 200 without CONFIG; with it, 6 to 200 a row, as many as take about 450,000 trials in all."
+    "Default: 200 without CONFIG; with it, 6 to 200 a row, as many as take about 240,000 trials in all."
 )
 def command(**options: Any) -> None:
     """Simulate the config CONFIG: expected trials, tokens, USD, hours, bytes, errors, per policy and margin.
 
-    Nothing is sent. Without --assume or --from, a table first shows the trials that gaps between the models
-    take.
+    Nothing is sent. Without --assume or --from, neighbouring models are taken to be two margins apart.
 
     Without CONFIG, a rule is measured on biased coins or recorded outcomes, whose truth is known: wrong
     calls, ties, trials. The code of real runs decides, in virtual time. -o changes every setting of goal,
@@ -128,15 +116,14 @@ def command(**options: Any) -> None:
     from adaptive_eval.cli.plan_tables import show_plan
     from adaptive_eval.cli.planning import assume
     from adaptive_eval.config import load_config
-    from adaptive_eval.simulate.plan_forecast import MOST, OTHER_RUNS, TRIALS, collect, figures
+    from adaptive_eval.simulate.plan_forecast import MOST, SHARES_OF_TRIALS, TRIALS, collect, figures
 
     built = build(load_config(config_file, overrides))
     spec = built.spec
     _require_verdicts(spec)
     assumed = assume(built, options)
-    trials_of_each = TRIALS // (len(assumed.gaps) + OTHER_RUNS)
-    with simulator_of(options, MOST, trials_of_each) as simulator:
-        found = figures(spec, assumed, _margins(spec, options["margins"]), simulator, options["fixed"])
+    with simulator_of(options, MOST, TRIALS // SHARES_OF_TRIALS) as simulator:
+        found = figures(spec, assumed, _margins(spec, options["margins"]), simulator)
         if options["as_json"]:
             print_json({"assumptions": assumed.sources, **asdict(collect(spec, assumed, found))})
         else:
@@ -155,11 +142,11 @@ def _require_verdicts(spec: SessionSpec) -> None:
 
 def _margins(spec: SessionSpec, given: Sequence[float]) -> list[float | None]:
     """Return the margins to compare, the config's own first."""
-    from adaptive_eval.cli.planning import unit_margin
+    from adaptive_eval.cli.planning import UNIT_MARGIN, unit_margin
 
     unit, of_goal = spec.scale[1], unit_margin(spec)
     own = None if of_goal is None else of_goal * unit
-    others = given or [share * unit for share in MARGINS]
+    others = given or [share * (own or UNIT_MARGIN * unit) for share in MARGINS]
     margins: list[float | None] = [own]
     if spec.stopping.rule != "zscore" and any(goal.kind != "width" for goal in spec.goal.parts):
         margins += sorted(margin for margin in others if margin != own)
@@ -192,7 +179,8 @@ def what_to_run(options: Mapping[str, Any]) -> tuple[SessionSpec, AnswerSource]:
         means = PAPER_MEANS if options["means"] == PAPER else numbers(options["means"], "--means")
     if options["config_file"] is not None:
         spec = _configured(options)
-        means = means if means is not None else default_means(len(spec.models))
+        if means is None:
+            means = default_means(len(spec.models))
         return spec, BiasedCoins(means, *shape)
     if options["recorded"]:
         if means is not None or options["models"] is not None:
@@ -203,7 +191,8 @@ def what_to_run(options: Mapping[str, Any]) -> tuple[SessionSpec, AnswerSource]:
         raise UsageError(
             f"--models {number} and --means with {len(means)} numbers disagree; leave --models out"
         )
-    means = means if means is not None else default_means(number or DEFAULT_MODELS)
+    if means is None:
+        means = default_means(number or DEFAULT_MODELS)
     questions = tuple(f"q{index + 1}" for index in range(options["questions"] or DEFAULT_QUESTIONS))
     names = tuple(f"m{index + 1}" for index in range(len(means)))
     spec = session_spec(options, names, (TaskSpec("simulated", questions, weights_of(options)),))
@@ -229,17 +218,11 @@ def _simulated(
     latency = None
     if options["latency"] is not None:
         latency = Latency(options["latency"], options["latency_sigma"], options["latency_factor"])
-    policy, fixed, flight = spec.allocation.models, options["fixed"], (options["in_flight"], latency)
+    policy, flight = spec.allocation.models, (options["in_flight"], latency)
     result, others = simulator.run(spec, answers, policy, *flight), {}
     if policy == "round-robin" and result.one_by_one:
         others["uniform"] = float(result.uniform_total.mean())
     elif policy != "uniform":
         uniform = replace(spec, allocation=AllocationSpec("uniform", spec.allocation.questions))
         others["uniform"] = float(simulator.run(uniform, answers, "uniform", *flight).total.mean())
-    if fixed is not None:
-        name = f"fixed N={fixed}"
-        once = simulator.fixed(spec, answers, fixed, name)
-        others[name] = float(once.total.mean())
-        others["fixed: any wrong winner"] = once.family_wise.share
-        others["fixed: undecided"] = once.share("open")
     return result, others

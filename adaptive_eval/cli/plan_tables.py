@@ -1,6 +1,6 @@
 """The tables of ``adaptive-eval plan``: of a config, and of a rule on coins or recorded outcomes."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -18,8 +18,6 @@ from adaptive_eval.simulate.plan_forecast import (
     Assumptions,
     Figure,
     PlanRow,
-    Table,
-    Way,
 )
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.store.run_files import free_bytes, in_words
@@ -27,7 +25,6 @@ from adaptive_eval.views.numbers import duration, short, usd
 from adaptive_eval.views.verdicts import questions_words
 
 WIDTHS = {
-    "gap": 5,
     "trials": 24,
     "80 % of runs": 14,
     "time": 10,
@@ -61,36 +58,14 @@ def show_plan(spec: SessionSpec, assumed: Assumptions, found: Iterable[Figure], 
     click.echo()
     for table, of_table in groupby(found, key=lambda figure: figure.table):
         rows = (figure.row for figure in of_table)
-        if table == "gaps":
-            _show_gaps(rows, sole_kind(spec))
-        elif table == "rows":
+        if table == "rows":
             _show_rows(rows, sole_kind(spec))
         elif table == "budgets":
             _show_budgets(rows, spec)
         elif table == "safe_budget":
             click.echo(_safe_words(*next(rows)))
-        elif table == "all_equal":
-            click.echo(_worst_case(next(rows), sole_kind(spec)))
         else:
-            _show_ways(table, list(rows), assumed)
-
-
-def _show_gaps(rows: Iterable[tuple[float, PlanRow]], kind: str) -> None:
-    between = {
-        "threshold": "each model and the threshold",
-        "baseline": "each model and the baseline",
-        "not-worse": "the baseline and each model, which is worse",
-    }
-    left_out = ("<policy", "margin", "tokens", "USD", "time", "disk", "any wrong")
-    table = GrowingTable(
-        f"What the run takes by the gap between {between.get(kind, 'neighbouring models')} "
-        "(share of the range of scores)",
-        WIDTHS,
-        DISPENSABLE,
-    )
-    for gap, row in rows:
-        table.add({"gap": f"{gap:g}", **_cells(row, kind, left_out)})
-    table.end()
+            click.echo(_worst_case(next(rows), sole_kind(spec)))
 
 
 def _show_rows(rows: Iterable[PlanRow], kind: str) -> None:
@@ -152,10 +127,10 @@ def _worst_case(worst: PlanRow, kind: str) -> str:
     return f"If all models were {case}: any wrong {error} in {worst.any_wrong} of runs, {rest}"
 
 
-def _cells(row: PlanRow, kind: str, left_out: Collection[str] = ()) -> dict[str, str]:
+def _cells(row: PlanRow, kind: str) -> dict[str, str]:
     """Return the figures of a way to run it, by the heads of their columns."""
     shares = "/".join(map(_whole, [row.winners, row.ties, row.open]))
-    verdicts, reached = "won/tied/open", _rate(row.resolved, 0)
+    verdicts = "won/tied/open"
     if kind == "threshold":
         verdicts = "called/tied/open"
     if kind == "not-worse":
@@ -163,9 +138,6 @@ def _cells(row: PlanRow, kind: str, left_out: Collection[str] = ()) -> dict[str,
         shares = "/".join(map(_whole, [row.held, row.winners - row.held, row.open]))
     if kind == "width":
         verdicts, shares = "measured/open", "/".join(map(_whole, [row.ties, row.open]))
-    if row.policy.startswith("fixed"):
-        reached = "one look"
-        shares = "–" if kind == "width" else shares
     cells = {
         "<policy": row.policy,
         "margin": "none" if row.margin is None else f"{row.margin:g}",
@@ -176,12 +148,12 @@ def _cells(row: PlanRow, kind: str, left_out: Collection[str] = ()) -> dict[str,
         "USD": _median(row.usd, usd),
         "time": _median(row.hours, _duration),
         "disk": _median(row.disk_bytes, in_words),
-        "goal reached": reached,
+        "goal reached": _rate(row.resolved, 0),
         verdicts: shares,
     }
     if kind != "width":
         cells["any wrong"] = _rate(row.any_wrong, 1)
-    return {head: text for head, text in cells.items() if head not in left_out}
+    return cells
 
 
 def _show_price_range(row: PlanRow) -> None:
@@ -196,36 +168,6 @@ def _show_price_range(row: PlanRow) -> None:
     )
 
 
-def _show_ways(table: Table, ways: Sequence[Way], assumed: Assumptions) -> None:
-    """Show time and cost of batches if their price is known, and what sparing time takes if it may."""
-    pace = assumed.pace
-    if table == "ways" and any(way.usd is not None for way in ways):
-        _print_ways(
-            ways,
-            "Live and in batches, by round-robin (medians). Assumed: half the price, "
-            f"{_duration(assumed.batch_hours)} a batch, and 500 requests in it if the config does not say",
-        )
-    if table == "spending" and pace is not None:
-        _print_ways(
-            ways,
-            f"On servers of your own: {pace.in_flight} in flight, medians of at most {pace.replicates} runs. "
-            f"Assumed: lognormal times of answers, sigma {pace.latency.sigma:g}",
-        )
-
-
-def _print_ways(ways: Sequence[Way], title: str) -> None:
-    table = GrowingTable(title)
-    for way in ways:
-        figures = {
-            "rounds": (way.rounds, "{:,.0f}".format),
-            "trials": (way.trials, "{:,.0f}".format),
-            "USD": (way.usd, usd),
-            "time": (way.hours, _duration),
-        }
-        table.add({"<asked": way.way, **{head: _median(*one) for head, one in figures.items()}})
-    table.end()
-
-
 def _show_room(rows: Sequence[PlanRow]) -> None:
     largest = max((row.disk_bytes.high for row in rows if row.disk_bytes is not None), default=None)
     free = free_bytes(RUNS)
@@ -236,7 +178,9 @@ def _show_room(rows: Sequence[PlanRow]) -> None:
 
 
 def _median(spread: Range | None, write: Callable[[float], str]) -> str:
-    return "–" if spread is None else write(spread.median)
+    if spread is None:
+        return "–"
+    return write(spread.median)
 
 
 def _trials(row: PlanRow) -> str:
@@ -299,7 +243,9 @@ def show_result(spec: SessionSpec, result: SimulationResult, others: Mapping[str
 
 def _summary(result: SimulationResult, others: Mapping[str, float]) -> list[tuple[str, str]]:
     total = float(result.total.mean())
-    tied = "pairs tied, or scores measured" if np.isnan(result.gap).any() else "pairs tied"
+    tied = "pairs tied"
+    if np.isnan(result.gap).any():
+        tied = "pairs tied, or scores measured"
     reasons = ", ".join(f"{per_cent(n / result.replicates, 1)} {why}" for why, n in result.reasons.items())
     rows = [
         ("runs", f"{result.replicates:,}: {reasons}"),
@@ -317,10 +263,7 @@ def _summary(result: SimulationResult, others: Mapping[str, float]) -> list[tupl
         ("time", f"{result.time.mean():,.1f} on average (seconds, or rounds of answers without a latency)"),
     ]
     for name, value in others.items():
-        if name.startswith("fixed:"):
-            rows.append((name, per_cent(value, 1)))
-        else:
-            rows.append((f"against {name}", f"{value:,.0f} trials: {total / value:.2f} of them"))
+        rows.append((f"against {name}", f"{value:,.0f} trials: {total / value:.2f} of them"))
     if result.exhausted.any():
         share = result.exhausted.any(axis=1).mean()
         rows.append(

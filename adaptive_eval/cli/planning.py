@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_address
 from math import exp
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -19,26 +17,18 @@ from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.interop.recorded_files import copies_words, read_recorded
 from adaptive_eval.interop.run_tables import run_columns
 from adaptive_eval.mimic.mimic_spec import ModelOptions
-from adaptive_eval.options.section import IN_INSPECT
 from adaptive_eval.run.disk import alternatives
 from adaptive_eval.simulate.assumptions import assumed_answers, means_for, sole_kind
 from adaptive_eval.simulate.coins import AnswerSource, BiasedCoins
-from adaptive_eval.simulate.drivers import Latency
-from adaptive_eval.simulate.plan_forecast import AnswerRate, Assumptions, Workload
+from adaptive_eval.simulate.plan_forecast import Assumptions, Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.run_files import in_words, stored_bytes, trial_bytes
 from adaptive_eval.trial import estimated_tokens
 from adaptive_eval.views.sentences import repeat_notices
 
-GAPS = (1.0, 1.5, 2.0, 3.0, 5.0, 0.5, 0.0)
-"""Gaps that are compared, in margins: the margin first, none last."""
-
-BATCH_SIZE = 500
-"""Requests of a batch where the config has none."""
-
 UNIT_MARGIN = 0.05
-"""The margin that gaps are counted in where the config has none."""
+"""The margin that others are counted in where the config has none, as a share of the range of scores."""
 
 
 Usage: TypeAlias = Mapping[str, float]
@@ -60,28 +50,27 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
     if spread is None:
         spread = next((coin.spread for coin in coins.values()), 8.0)
     if correlation is None:
-        correlation = mimic.correlation if mimic is not None and coins else 0.0
+        correlation = 0.0
+        if mimic is not None and coins:
+            correlation = mimic.correlation
     means, sources = _scores(built, options["stated"], recorded, coins)
     if recorded is not None:
         scored = [name for name in spec.names if name in recorded.models and name not in means]
         sources += [f"score of {', '.join(scored)}: from {previous}"] if scored else []
         sources += [copies_words(recorded.copies)] if recorded.copies else []
-    gaps: dict[float, AnswerSource] = {}
     if not means and recorded is None:
-        means, apart, words = _unknown_scores(built)
-        gaps = {gap: BiasedCoins(one, spread, correlation) for gap, one in apart.items()}
+        means, words = _unknown_scores(built)
         sources.append(words)
     answers = assumed_answers(
         spec, means, recorded, seed=options["seed"], concentration=spread, correlation=correlation
     )
     names = {"prompt": "prompt_tokens", "completion": "answer_tokens", "latency": "latency"}
     given = {name: options[of] for name, of in names.items() if options[of] is not None}
-    workload, seconds, prompt = [], [], _prompt_estimate(built)
+    workload, prompt = [], _prompt_estimate(built)
     for model, one in zip(config.models, spec.models, strict=True):
         known = {**_of_mimic(built, coins.get(model.name)), **_measured(lengths, model.name), **given}
         usage = {"prompt": prompt, **known}
         workload.append(_workload(model, one, usage, measured_bytes))
-        seconds.append(usage.get("latency"))
     sources += _about_tokens(built, given, lengths, place, coins)
     if recorded is None and any(task.numbers for task in spec.tasks):
         sources.append(
@@ -96,9 +85,6 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
         answers,
         workload,
         _equal(built, answers, spread, correlation),
-        gaps,
-        _pace(built, seconds),
-        options["batch_hours"],
         tuple(sources),
     )
 
@@ -128,23 +114,21 @@ def _scores(
     return {**drawn, **means}, sources
 
 
-def _unknown_scores(built: Built) -> tuple[dict[str, float], dict[float, tuple[float, ...]], str]:
-    """Return means of models of which nothing is known, further ones by what they are apart, and words."""
+def _unknown_scores(built: Built) -> tuple[dict[str, float], str]:
+    """Return means of models of which nothing is known, and words that say them."""
     spec, kind = built.spec, sole_kind(built.spec)
     margin = unit_margin(spec) or UNIT_MARGIN
-    gaps, taken = {}, "0.5 is assumed, where an interval is widest"
+    taken = "0.5 is assumed, where an interval is widest"
     assumed = 0.0 if kind == "not-worse" else 2.0 * margin
     if kind != "width":
-        apart = [round(share * margin, 6) for share in GAPS]
-        gaps = {gap: means_for(spec, gap) for gap in apart}
         who = {
             "threshold": "all are taken to be {:g} from the threshold",
             "baseline": "all are taken to be {:g} from the baseline",
             "not-worse": "all are taken to be as good as the baseline",
         }.get(kind, "neighbours are taken to be {:g} apart around 0.5")
-        taken = who.format(assumed) + ", and other gaps are compared first"
+        taken = who.format(assumed)
     words = f"score of all models: unknown, so {taken}; state your own with --assume NAME=MEAN"
-    return dict(zip(spec.names, means_for(spec, assumed), strict=True)), gaps, words
+    return dict(zip(spec.names, means_for(spec, assumed), strict=True)), words
 
 
 def unit_margin(spec: SessionSpec) -> float | None:
@@ -172,32 +156,6 @@ def _equal(built: Built, answers: AnswerSource, spread: float, correlation: floa
     return BiasedCoins(means, spread, correlation)
 
 
-def _pace(built: Built, seconds: Sequence[float | None]) -> AnswerRate | None:
-    """Return how fast answers come if sparing time is an offer: all servers are the user's own."""
-    config, known = built.config, [mean for mean in seconds if mean]
-    own = all(map(_own, config.models))
-    if not own or len(known) < len(seconds) or config.allocation.models != "round-robin":
-        return None
-    median = exp(-0.5 * Latency.sigma**2)
-    latency = Latency(tuple(mean * median for mean in known))
-    return AnswerRate(sum(model.in_flight for model in config.models), latency)
-
-
-def _own(model: ModelConfig) -> bool:
-    """Return whether asking the model costs nothing but time: a price of 0, or servers of this network."""
-    price = model.price
-    free = price is not None and not price.cost(1, 1)
-    hosts = [urlsplit(address).hostname for address in model.addresses]
-    return free or model.uses_mimic or all(host is not None and _is_near(host) for host in hosts)
-
-
-def _is_near(host: str) -> bool:
-    try:
-        return ip_address(host).is_private
-    except ValueError:
-        return "." not in host  # localhost, or a machine of this network
-
-
 def _previous(path: Path | None) -> tuple[RecordedOutcomes | None, OutcomeColumns | None]:
     if path is None:
         return None, None
@@ -205,7 +163,9 @@ def _previous(path: Path | None) -> tuple[RecordedOutcomes | None, OutcomeColumn
 
 
 def _mean(coin: ModelOptions) -> float:
-    return coin.average if coin.accuracies is None else fmean(coin.accuracies)
+    if coin.accuracies is None:
+        return coin.average
+    return fmean(coin.accuracies)
 
 
 def _measured(columns: OutcomeColumns | None, name: str) -> Usage:
@@ -236,7 +196,7 @@ def _of_mimic(built: Built, coin: ModelOptions | None) -> Usage:
 def _prompt_estimate(built: Built) -> float:
     """Return the mean tokens of a prompt by its length."""
     asked = (task.render(question) for task in built.tasks for question in task.questions)
-    return float(np.mean([estimated_tokens(messages) for messages in asked]))
+    return float(np.mean(list(map(estimated_tokens, asked))))
 
 
 def _workload(model: ModelConfig, spec: ModelSpec, usage: Usage, measured_bytes: float | None) -> Workload:
@@ -246,8 +206,8 @@ def _workload(model: ModelConfig, spec: ModelSpec, usage: Usage, measured_bytes:
     if answer is None and limit is not None:
         answer = float(limit)
     usd = _usd(spec, prompt, answer)
-    # a batch's latency says nothing about when its answers come; its price is half the live one
-    latency, live = (usage.get("latency"), 1.0) if model.batch is None else (None, 2.0)
+    # a batch's latency says nothing about when its answers come
+    latency = usage.get("latency") if model.batch is None else None
     seconds, rate = None if latency is None else latency / model.in_flight, model.rate_limit
     if seconds is not None and rate is not None:
         if rate.requests_per_minute is not None:
@@ -257,21 +217,13 @@ def _workload(model: ModelConfig, spec: ModelSpec, usage: Usage, measured_bytes:
     size = measured_bytes
     if size is None and answer is not None:
         size = trial_bytes(answer, alternatives(model.sampling))
-    live_usd = None if usd is None else live * usd
-    return Workload(prompt, answer, usd, seconds, size, live_usd, _batch_size(model), least_usd)
+    return Workload(prompt, answer, usd, seconds, size, least_usd)
 
 
 def _usd(spec: ModelSpec, prompt: float, answer: float | None) -> float | None:
     if spec.price is None or answer is None:
         return None
     return spec.price.cost(1, 0) * prompt + spec.price.cost(0, 1) * answer
-
-
-def _batch_size(model: ModelConfig) -> int | None:
-    """Return how many requests of the model wait in batches; None if it is not asked over the network."""
-    if model.uses_mimic or model.function is not None or IN_INSPECT in model.addresses:
-        return None
-    return BATCH_SIZE if model.batch is None or model.concurrency == "auto" else model.concurrency
 
 
 def _about_disk(

@@ -45,4 +45,6 @@ def command(options: tuple[str, ...]) -> int:
 def _called() -> str:
     """Return what to type for this command: its path if the shell would not find it."""
     name = "adaptive-eval"
-    return name if shutil.which(name) else str(Path(sys.argv[0]))
+    if shutil.which(name):
+        return name
+    return str(Path(sys.argv[0]))

@@ -20,7 +20,8 @@ from adaptive_eval.store.reader import RunReader
 
 if TYPE_CHECKING:
     from adaptive_eval.options.task_options import RubricConfig
-    from adaptive_eval.run.rescoring import Rescoring, RescoringSpec
+    from adaptive_eval.run.rescoring import Rescoring
+    from adaptive_eval.run.rescoring_specs import RescoringSpec
 
 
 @named(
@@ -102,11 +103,13 @@ def _hold_against_labels(run: Path, options: Mapping[str, Any]) -> int:
     else:
         for line in labels_lines(held):
             click.echo(line)
-    return REACHED if held.results is None else held.results.exit_code
+    if held.results is None:
+        return REACHED
+    return held.results.exit_code
 
 
 def _specs(rubrics: tuple[str, ...], scorer: str | None, name: str | None) -> list[RescoringSpec]:
-    from adaptive_eval.run.rescoring import RescoringSpec, read_rubric, read_scorer
+    from adaptive_eval.run.rescoring_specs import RescoringSpec, read_rubric, read_scorer
 
     if not rubrics and scorer is None:
         raise UsageError("say what to score by: --rubric, --scorer, or both")
@@ -115,7 +118,7 @@ def _specs(rubrics: tuple[str, ...], scorer: str | None, name: str | None) -> li
         raise UsageError(f"--name {name!r} names one ranking and there are {len(rubrics)}; leave it out")
     kind = "" if section is None else section.kind
     specs = []
-    sections: list[RubricConfig | None] = [read_rubric(text) for text in rubrics]
+    sections: list[RubricConfig | None] = list(map(read_rubric, rubrics))
     for rubric in sections or [None]:
         parts = [kind, "" if rubric is None else rubric.label]
         specs.append(RescoringSpec(name or " + ".join(filter(None, parts)), rubric, section))

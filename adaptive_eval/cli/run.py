@@ -66,28 +66,50 @@ def command(source: Path | None, out: Path | None, overrides: tuple[str, ...], *
     Ctrl-C stops after the answers in flight; a second Ctrl-C cancels them.
     """
     if source is None:
-        source = _written(options)
-    elif given := given_options(_OF_NEW_CONFIGS):
+        return _run_one_line(out, overrides, options)
+    if given := given_options(_OF_NEW_CONFIGS):
         raise click.UsageError(f"{given[0]} is for a run without a config; {source} says that itself")
     if is_run(source):
         if out is not None:
             raise click.UsageError(f"--out is for a config; the run in {source} stays where it is")
         return run_to_the_end(_stored_config(source, overrides), source, options)
-    from adaptive_eval.config import load_config
-
-    config = load_config(source, overrides)
-    directory = out if out is not None else Path("runs") / config.name
+    config, directory = _config_and_directory(source, overrides, out)
     return run_to_the_end(config, directory, options)
 
 
-def _written(options: Mapping[str, Any]) -> Path:
-    """Write the config of models and tasks that options name; return its file."""
+def _config_and_directory(file: Path, overrides: tuple[str, ...], out: Path | None) -> tuple[RunConfig, Path]:
+    from adaptive_eval.config import load_config
+
+    config = load_config(file, overrides)
+    return config, out if out is not None else Path("runs") / config.name
+
+
+def _run_one_line(out: Path | None, overrides: tuple[str, ...], options: Mapping[str, Any]) -> int:
+    """Write the config of models and tasks, and run it; leave no new config if nothing is asked."""
+    from adaptive_eval.store.run_files import RUN_FILE
+
+    file, new = _written(options)
+    begun = False
+    try:
+        config, directory = _config_and_directory(file, overrides, out)
+        try:
+            return run_to_the_end(config, directory, options)
+        finally:
+            begun = (directory / RUN_FILE).exists()
+    finally:
+        if new and not begun:
+            file.unlink()
+            click.echo(f"Nothing was asked, so {file} is removed.", err=True)
+
+
+def _written(options: Mapping[str, Any]) -> tuple[Path, bool]:
+    """Write the config of models and tasks that options name; return its file, and whether it is new."""
     models, tasks = options["models"], options["tasks"]
     if not models or not tasks:
         raise click.UsageError("name a config or the directory of a run, or give --model URL#NAME and --task")
     from adaptive_eval.run.new_config import write_one_line
 
-    file = write_one_line(
+    file, new = write_one_line(
         models,
         tasks,
         options["margin"],
@@ -97,7 +119,7 @@ def _written(options: Mapping[str, Any]) -> Path:
         fields=options["fields"],
     )
     click.echo(f"The config is {file}.", err=True)
-    return file
+    return file, new
 
 
 def is_run(source: Path) -> bool:

@@ -103,7 +103,9 @@ class Terminal(Console):
         with RunReader(directory) as reader:
             view = Attachment(reader, time.time).summary()
         self._console.print(render_summary(view, ended.reports.html))
-        hopeless = hopeless_words(view.results) if reason in ("budget", "max_passes") else ""
+        hopeless = ""
+        if reason in ("budget", "max_passes"):
+            hopeless = hopeless_words(view.results)
         if hopeless and ended.results.exit_code != REACHED:
             self._console.print(hopeless)
         elif refused := ended.verdict.evidence.get("refused"):

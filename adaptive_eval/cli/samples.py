@@ -58,9 +58,11 @@ def command(run: Path, compare: tuple[str, str] | None, as_json: bool, **options
     if options["label"] is not None:
         _offer_labels(run, options["label"])
         return
-    most = options["limit"] if options["limit"] is not None or as_json else 10
+    most = 10
+    if options["limit"] is not None or as_json:
+        most = options["limit"]
     with RunReader(run) as reader:
-        about = describe_run(reader)
+        about = describe_run(reader, for_people=not as_json)
         _known("model", asked["model"], list(about.models))
         _known("task", asked["task"], list(about.categories))
         for name in compare or ():
@@ -95,7 +97,7 @@ def _offer_labels(run: Path, asked: str) -> None:
 
     refuse_options(_NOT_WITH_LABEL, "does not go with --label, which chooses at random among all answers")
     with RunReader(run) as reader:
-        written = offer_labels(reader, describe_run(reader), asked)
+        written = offer_labels(reader, describe_run(reader, for_people=True), asked)
     for line in offered(str(run), written.rows, written.new, written.filled, written.chance):
         click.echo(line)
 

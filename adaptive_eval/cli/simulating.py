@@ -67,7 +67,7 @@ def workers_of(options: Mapping[str, Any]) -> Iterator[Workers]:
 
 @contextmanager
 def simulator_of(
-    options: Mapping[str, Any], replicates: int = 1, trials: int | None = None
+    options: Mapping[str, Any], replicates: int, trials: int | None = None
 ) -> Iterator[Simulator]:
     """Yield what simulates as the options say.
 
@@ -132,9 +132,7 @@ class GrowingTable:
     many as it takes and in this order.
     """
 
-    def __init__(
-        self, title: str, widths: Mapping[str, int] | None = None, dispensable: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, title: str, widths: Mapping[str, int] | None, dispensable: Sequence[str] = ()) -> None:
         self._title = title
         self._least = widths or {}
         self._dispensable = dispensable

@@ -190,7 +190,9 @@ def _function(config: RunConfig, model: ModelConfig, here: Place) -> Found:
     if config.executor.kind == "ray":
         yield (*here, "endpoints"), "a function runs in this process; leave the executor out"
     by_id = model.function == IN_LITELLM
-    said = "LiteLLM does not read it here" if by_id else "a function does not read it"
+    said = "a function does not read it"
+    if by_id:
+        said = "LiteLLM does not read it here"
     for key in ("model", "api", "api_key_env", "headers", "send_seed", "stream", "batch"):
         if key in model.model_fields_set and not (by_id and key == "model"):
             yield (*here, key), f"is for servers; {said}"
@@ -299,7 +301,9 @@ def _limits(config: RunConfig, model: ModelConfig, here: Place) -> Found:
         yield (*here, "sampling"), unheld(f"max_tokens is missing; {reason}")
     dollars = [name for name in limited if name.endswith("usd")]
     if dollars and model.price is None:
-        whose = "the price is known" if dollars[0].startswith("models") else "every price is known"
+        whose = "every price is known"
+        if dollars[0].startswith("models"):
+            whose = "the price is known"
         yield here, unheld(f"price is missing; {dollars[0]} can only be held when {whose}")
 
 
@@ -364,6 +368,19 @@ def _prompt(config: RunConfig, task: TaskConfig, here: Place) -> Found:
         yield (*here, "prompt"), unusable_prompt(problem)
     elif "choices" in task.fields and "choices" not in template.fields:
         yield (*here, "prompt"), unusable_prompt("the options are never shown: put {choices} into the prompt")
+    others = task.solver is not None or task.scorer.has(*_WITH_FIELDS)
+    used = (*template.fields, *task.images, *task.audio)
+    for name, key in _MEDIA.items():
+        if name in task.fields and name not in used and not others:
+            words = f"is never sent: write {key}: {task.fields[name]} next to fields"
+            yield (*here, "fields", name), words
+
+
+_WITH_FIELDS = ("python", "judge", "verifier", "code", "inspect", "lm-eval")
+"""Scorers that may read any field."""
+
+_MEDIA = {"image": "images", "images": "images", "audio": "audio"}
+"""Names under which a field is meant to be sent as an image or a sound, with the key that sends it."""
 
 
 LOGGED_SIGNALS = frozenset(
@@ -483,7 +500,9 @@ def _thresholds(rubric: RubricConfig, path: Place, *, steers: bool) -> Found:
         known = [*ruled, *schema.given_thresholds]
     for name in rubric.thresholds:
         if name not in known:
-            has = f"it has {', '.join(known)}" if known else "it has none"
+            has = "it has none"
+            if known:
+                has = f"it has {', '.join(known)}"
             yield (*path, "thresholds", name), unknown_name(f"{label} has no threshold {shown(name)}; {has}")
     open_ones = [name for name in ruled if name not in rubric.thresholds]
     place = (*path, "thresholds_from")

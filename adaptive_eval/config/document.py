@@ -55,7 +55,9 @@ class Document:
     def line(self, path: Place) -> int | None:
         """Return the line of `path`, or of the nearest value around it that has one."""
         mark = self.mark(path)
-        return mark[0] if mark else None
+        if mark:
+            return mark[0]
+        return None
 
 
 def read_document(text: str) -> Document:
@@ -100,15 +102,21 @@ def _unreadable(error: MarkedYAMLError, text: str, line: int | None) -> Problem:
     """Return what a parser's message means for the person who wrote the text, on line `line` from 0."""
     words = " ".join(part for part in (error.context, error.problem) if part)
     lines = text.splitlines()
-    here = lines[line] if line is not None and line < len(lines) else ""
+    here = ""
+    if line is not None and line < len(lines):
+        here = lines[line]
     before = next((one for one in reversed(lines[: line or 0]) if one.split("#")[0].strip()), "")
     if "'\\t'" in words:
         said = "a tab is used for indentation; use spaces"
     elif "quoted scalar" in words:
-        start = error.context_mark.line if error.context_mark else line
+        start = line
+        if error.context_mark:
+            start = error.context_mark.line
         said, line = "the quotation mark that opens here is never closed", start
     elif "flow " in words:
-        start = error.context_mark.line if error.context_mark else line
+        start = line
+        if error.context_mark:
+            start = error.context_mark.line
         said, line = "the bracket that opens here is never closed, or a comma is missing in it", start
     elif "mapping values are not allowed" in words and here.count(": ") > 1:
         said = "there are two colons; put the text that holds one in quotes"
@@ -151,7 +159,9 @@ def write_document(data: Any) -> str:
     """
     text = _dumped(data, allow_unicode=True)
     # The library writes some exotic white space as it is, which reads back as an ordinary line break.
-    return text if text.isascii() or read_document(text).data == data else _dumped(data, allow_unicode=False)
+    if text.isascii() or read_document(text).data == data:
+        return text
+    return _dumped(data, allow_unicode=False)
 
 
 def _dumped(data: Any, *, allow_unicode: bool) -> str:
@@ -166,7 +176,9 @@ def _dumped(data: Any, *, allow_unicode: bool) -> str:
 def _plain(data: Any) -> Any:
     if isinstance(data, Mapping):
         return {key: _plain(value) for key, value in data.items()}
-    return list(map(_plain, data)) if isinstance(data, tuple | list) else data
+    if isinstance(data, tuple | list):
+        return list(map(_plain, data))
+    return data
 
 
 class _TooLarge(Exception):
@@ -231,7 +243,8 @@ class _Reader:
             data[key] = self._value(value_node, (*path, key))
         for source in merged:
             inherited = self._value(source, path)
-            data = {**inherited, **data} if isinstance(inherited, dict) else data
+            if isinstance(inherited, dict):
+                data = {**inherited, **data}
         return data
 
     def _merge_sources(self, node: Node, path: Place) -> list[MappingNode]:
@@ -334,14 +347,18 @@ def _path(place: str, data: Any) -> Place | str | None:
         if isinstance(value, tuple) and isinstance(part, str):
             return f"{part!r} names no item of a list; write {place[: match.start()]}[NAME] or [0]"
         value = _inside(value, part)
-    return tuple(path) if end == len(place) and path else None
+    if end == len(place) and path:
+        return tuple(path)
+    return None
 
 
 def _position(selector: str, items: Any) -> int | str:
     if not isinstance(items, tuple):
         return f"[{selector}] needs a list before it"
     if selector.isdecimal():
-        return int(selector) if int(selector) < len(items) else f"[{selector}]: there are {len(items)} items"
+        if int(selector) < len(items):
+            return int(selector)
+        return f"[{selector}]: there are {len(items)} items"
     names = []
     for number, item in enumerate(items):
         name = item.get("name") if isinstance(item, dict) else None
@@ -354,7 +371,9 @@ def _position(selector: str, items: Any) -> int | str:
 def _inside(value: Any, part: str | int) -> Any:
     if isinstance(value, dict):
         return value.get(str(part))
-    return value[part] if isinstance(value, tuple) and isinstance(part, int) else None
+    if isinstance(value, tuple) and isinstance(part, int):
+        return value[part]
+    return None
 
 
 def apply_overrides(data: Any, overrides: Sequence[Override]) -> Any:

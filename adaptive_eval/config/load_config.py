@@ -86,7 +86,7 @@ def parse_config(
     document = read_document(text)
     if document.data is None:
         empty = Problem("", "is empty; configs/quickstart.yaml shows what it holds")
-        raise ConfigError([_without_secrets(problem) for problem in document.problems] or [empty], source)
+        raise ConfigError(list(map(_without_secrets, document.problems)) or [empty], source)
     return _checked(document, text, source, base_dir, overrides)
 
 
@@ -143,7 +143,9 @@ def _conflicts_elsewhere(data: Any, wrong: Sequence[Place]) -> Found:
 def _owner(path: Place) -> Place:
     """Return the place of the section, or of the item of a list, that a setting belongs to."""
     in_list = len(path) > 1 and isinstance(path[1], int)
-    return path[:2] if in_list else path[:1]
+    if in_list:
+        return path[:2]
+    return path[:1]
 
 
 def _without(data: Any, path: Place) -> Any:

@@ -51,7 +51,9 @@ class DiscoveryConfig(Section):
 
 
 def _how(value: Any) -> str:
-    return "found" if isinstance(value, dict | Section) else "listed"
+    if isinstance(value, dict | Section):
+        return "found"
+    return "listed"
 
 
 Endpoints: TypeAlias = Annotated[
@@ -128,33 +130,45 @@ class ModelConfig(Section):
     @property
     def addresses(self) -> tuple[str, ...]:
         """Its servers as written; none if they are found."""
-        return self.endpoints if isinstance(self.endpoints, tuple) else ()
+        if isinstance(self.endpoints, tuple):
+            return self.endpoints
+        return ()
 
     @property
     def discovery(self) -> DiscoveryConfig | None:
         """The way its servers are found; None if the config lists them."""
-        return None if isinstance(self.endpoints, tuple) else self.endpoints
+        if isinstance(self.endpoints, tuple):
+            return None
+        return self.endpoints
 
     @property
     def model_id(self) -> str:
         """The model id sent to the server."""
-        return self.model if self.model is not None else self.name
+        if self.model is not None:
+            return self.model
+        return self.name
 
     @property
     def idle_timeout(self) -> float | None:
         """Seconds of silence after which a request is cancelled; None if answers arrive whole."""
-        return self.timeout.idle if self.stream else None
+        if self.stream:
+            return self.timeout.idle
+        return None
 
     @property
     def in_flight(self) -> int:
         """Most requests in flight at once; if that adapts itself, those to begin with."""
-        return AUTO_CONCURRENCY if self.concurrency == "auto" else self.concurrency
+        if self.concurrency == "auto":
+            return AUTO_CONCURRENCY
+        return self.concurrency
 
     @property
     def function(self) -> str | None:
         """What answers in this process, ``module:function`` or ``litellm``; None if it is served."""
         named = self.addresses[0] if self.addresses else ""
-        return named.removeprefix(PYTHON) if named == IN_LITELLM or named.startswith(PYTHON) else None
+        if named == IN_LITELLM or named.startswith(PYTHON):
+            return named.removeprefix(PYTHON)
+        return None
 
     @property
     def uses_mimic(self) -> bool:

@@ -141,7 +141,9 @@ class ReferenceConfig(Section):
 
 def _series(value: Any) -> Any:
     """Return references that are one word in full: the series that the run's own name belongs to."""
-    return ({"series": value},) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return ({"series": value},)
+    return value
 
 
 class PriorConfig(Section):
@@ -218,7 +220,9 @@ class RunConfig(Section):
     @property
     def base_dir(self) -> Path:
         """The folder against which relative paths resolve."""
-        return self._base_dir if self._base_dir is not None else Path()
+        if self._base_dir is not None:
+            return self._base_dir
+        return Path()
 
     @property
     def own_budgets(self) -> list[BudgetSpec]:
@@ -272,7 +276,9 @@ class RunConfig(Section):
         wanted, most = model.samples_per_request, model.concurrency
         if wanted != "auto":
             return wanted
-        return samples_per_prompt if most == "auto" else min(samples_per_prompt, most)
+        if most == "auto":
+            return samples_per_prompt
+        return min(samples_per_prompt, most)
 
     def _model_identity(self, model: ModelConfig) -> dict[str, Any]:
         identity: dict[str, Any] = {
@@ -349,7 +355,9 @@ def _compare(before: Any, now: Any, place: str) -> Iterator[str]:
         yield f"{place.removesuffix('dataset')}the questions or right answers of its dataset have changed"
     elif before != now:
         is_plain = not place.endswith(_OF_FILES)
-        what = f"was {_repr(before)} and is now {_repr(now)}" if is_plain else "has changed"
+        what = "has changed"
+        if is_plain:
+            what = f"was {_repr(before)} and is now {_repr(now)}"
         yield f"{place.removeprefix('code.')} {what}"
 
 
@@ -358,9 +366,13 @@ def _inside(place: str, key: str) -> str:
         return f"{_SINGULAR[place]} {key!r}"
     if not place:
         return key
-    return f"{place}: {key}" if place.endswith("'") else f"{place}.{key}"
+    if place.endswith("'"):
+        return f"{place}: {key}"
+    return f"{place}.{key}"
 
 
 def _repr(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 120 else f"{text[:100]}… ({len(text)} characters)"
+    if len(text) <= 120:
+        return text
+    return f"{text[:100]}… ({len(text)} characters)"

@@ -58,7 +58,9 @@ def find_secrets(data: Any, path: Place = ()) -> Found:
                 words = f"the name of this setting looks like a key itself; {_ADVICE} in api_key_env"
                 yield here, secret(words)
             elif is_secret_name(key, header="headers" in path) and _is_literal(child):
-                setting = "{env: NAME}" if "headers" in path else "api_key_env"
+                setting = "api_key_env"
+                if "headers" in path:
+                    setting = "{env: NAME}"
                 yield here, secret(f"a secret does not belong in a config; {_ADVICE} as {setting}")
             else:
                 yield from find_secrets(child, here)

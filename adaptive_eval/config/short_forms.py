@@ -122,12 +122,16 @@ def benchmarks() -> Mapping[str, Benchmark]:
 
 def _with_benchmark(item: Any, path: Place, problems: Problems) -> Any:
     """Return a task with that of the benchmark it names."""
-    given = {"benchmark": item} if isinstance(item, str) else item
+    given = item
+    if isinstance(item, str):
+        given = {"benchmark": item}
     if not isinstance(given, Mapping) or "benchmark" not in given:
         return item
     name = given["benchmark"]
     if not isinstance(name, str) or name not in benchmarks():
-        near = did_you_mean(name, benchmarks()) if isinstance(name, str) else ""
+        near = ""
+        if isinstance(name, str):
+            near = did_you_mean(name, benchmarks())
         words = f"{name!r:.60} is no benchmark{near or ';'} `adaptive-eval tasks` lists them"
         problems.append((path, unknown_name(words)))
         return item
@@ -146,7 +150,9 @@ def _merged(preset: Any, value: Any) -> Any:
     """Return a section with the keys given in place of the preset's; another kind replaces it."""
     if not isinstance(value, Mapping):
         return value
-    section = {"kind": preset} if isinstance(preset, str) else preset
+    section = preset
+    if isinstance(preset, str):
+        section = {"kind": preset}
     if not isinstance(section, Mapping) or value.get("kind", section.get("kind")) != section.get("kind"):
         return value
     return {**section, **value}

@@ -1,5 +1,6 @@
 """The board: a session's answers, with references, and what repeated answers need no trial for."""
 
+from collections.abc import Sequence
 from math import inf, log
 from typing import Literal
 
@@ -14,30 +15,42 @@ from scorio.sequential import Board, parts
 from scorio.sequential.parts import KNOWN, Answers, Cells, Floats, Ints, RunSequence
 
 
-class SessionAnswers(Answers):
-    """Answers of all models along the trial sequence."""
+def _cells(spec: SessionSpec, run_sequence: RunSequence) -> list[Cells]:
+    """Return the cells of each task, with the answers of references in them."""
+    cells = []
+    for sequence, task in zip(run_sequence.sequences, spec.tasks, strict=True):
+        moments = Cells(
+            sequence,
+            task.unit_scores,
+            len(spec.names),
+            repeat_weight=1.0 / spec.samples_per_prompt,
+            greedy=spec.greedy,
+            level=spec.flip_level,
+            moments=task.numbers,
+        )
+        cells.append(moments)
+    load_references(spec, cells)
+    return cells
 
-    def __init__(self, spec: SessionSpec) -> None:
+
+class SessionAnswers(Answers):
+    """Answers of all models along the trial sequence.
+
+    Boards of specs that differ in their margins only may share the cells of one of them: `shared`.
+    """
+
+    def __init__(self, spec: SessionSpec, shared: Answers | None = None) -> None:
         check_spec(spec)
         check_references(spec)
         self.spec = spec
-        sizes = [len(task.questions) for task in spec.tasks]
-        each = spec.samples_per_prompt
-        early_repeats = spec.early_repeats and not spec.greedy
-        run_sequence = RunSequence(sizes, spec.seed, each, spec.own_rounds, early_repeats=early_repeats)
-        cells = []
-        for sequence, task in zip(run_sequence.sequences, spec.tasks, strict=True):
-            moments = Cells(
-                sequence,
-                task.unit_scores,
-                len(spec.names),
-                repeat_weight=1.0 / each,
-                greedy=spec.greedy,
-                level=spec.flip_level,
-                moments=task.numbers,
-            )
-            cells.append(moments)
-        load_references(spec, cells)
+        if shared is None:
+            sizes = [len(task.questions) for task in spec.tasks]
+            each = spec.samples_per_prompt
+            early_repeats = spec.early_repeats and not spec.greedy
+            run_sequence = RunSequence(sizes, spec.seed, each, spec.own_rounds, early_repeats=early_repeats)
+            cells: Sequence[Cells] = _cells(spec, run_sequence)
+        else:
+            run_sequence, cells = shared.run_sequence, shared.cells
         clusters = [task.clusters for task in spec.tasks]
         guard = -log(1.0 - spec.stopping.confidence)
         asked, target = len(spec.models), spec.stopping.target
@@ -109,6 +122,10 @@ class SessionAnswers(Answers):
         """Return the number of questions each model has answered at least once."""
         return np.asarray(sum(cells.latest().seen[:, 0] for cells in self.cells), dtype=np.int64)
 
+    def new_repeats(self, model: int) -> float:
+        """Return of a model's repeated answers as many as say something new if what may be a copy is one."""
+        return sum(float(cells.latest_without_copies().r[model, 0]) for cells in self.cells)
+
     def missing(self, model: int) -> int:
         """Return the missing trials within a model's absorbed prefix."""
         return sum(len(cells.missing[model]) for cells in self.cells)
@@ -137,11 +154,13 @@ class SessionContrasts(Board):
         levels: parts.Levels | None = None,
     ) -> None:
         own = goal is None
-        goal = make_goal(spec) if goal is None else goal
+        if goal is None:
+            goal = make_goal(spec)
         rule = spec.rule()
         needed = goal.condition.needed
         review = goal.condition.review
-        levels = spec.levels(rule, goal.hypotheses, goal.claims) if levels is None else levels
+        if levels is None:
+            levels = spec.levels(rule, goal.hypotheses, goal.claims)
         super().__init__(board, goal, rule, levels, spec.margin, needed=needed, review=review)
         everything = np.ones(goal.first.size, dtype=bool)
         self.decidable = decidable_contrasts(spec) if own else everything
@@ -159,7 +178,9 @@ class SessionContrasts(Board):
     @property
     def most_evidence(self) -> float:
         """The log e-value of the strictest level that is read, beyond which evidence is not guarded."""
-        return self.fold.levels.guard if self.rule.fixed_threshold is None else inf
+        if self.rule.fixed_threshold is None:
+            return self.fold.levels.guard
+        return inf
 
     @property
     def hopeless(self) -> bool:
@@ -180,7 +201,9 @@ class SessionContrasts(Board):
         if self.met:
             return "resolved"
         is_something_known = (self.fold.verdict != OPEN).any() or (self.fold.enough_at >= 0).any()
-        return "partial" if is_something_known else None
+        if is_something_known:
+            return "partial"
+        return None
 
     @property
     def good_enough(self) -> list[int]:

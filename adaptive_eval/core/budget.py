@@ -225,7 +225,9 @@ class Budget:
         self._most_completion = [model.max_tokens or 0 for model in spec.models]
 
     def _limits_of(self, model: Account, task: Account) -> tuple[Account, ...]:
-        return (self.run, model, task) if task.limited else (self.run, model)
+        if task.limited:
+            return (self.run, model, task)
+        return (self.run, model)
 
     @property
     def completed(self) -> int:
@@ -249,7 +251,9 @@ class Budget:
 
     def _bound(self, task: int, question: int) -> int:
         bounds = self.spec.tasks[task].prompt_bounds
-        return bounds[question] if bounds is not None else 0
+        if bounds is not None:
+            return bounds[question]
+        return 0
 
     def refusing(self, model: int, task: int, amount: Amount) -> Account | None:
         """Return the account that cannot afford a trial of this worst case now; None if all can."""
@@ -315,7 +319,9 @@ class Budget:
         counted = self.spec.usage_on_failure
         if counted != "presume":
             price = self.spec.models[model].price
-            prompt = amount.prompt if counted == "prompt-only" else 0
+            prompt = 0
+            if counted == "prompt-only":
+                prompt = amount.prompt
             amount = Amount(prompt, 0, 0 if price is None else price.most(prompt, 0))
         self._presume_billed(model, task, amount, times, fitted=fitted)
         return all(account.holds() for account in self._concerned[model][task])
@@ -339,7 +345,9 @@ class Budget:
 
     def spent(self, amount: Amount | _Sum) -> int:
         """Return an amount in what the run spends, tokens or picodollars; 1 in a run by trials or time."""
-        return _QUANTITIES[self.spec.spend][0](amount) if self.spec.by_cost else 1
+        if self.spec.by_cost:
+            return _QUANTITIES[self.spec.spend][0](amount)
+        return 1
 
     def in_units(self, spent: float) -> float:
         """Return what :meth:`spent` gives in tokens or USD."""
@@ -348,7 +356,9 @@ class Budget:
     def mean_costs(self) -> list[float]:
         """Return what a trial of each model costs on average; 1 for all while one is not known."""
         costs = [self.spent(account.spent) / max(account.trials, 1) for account in self.models]
-        return costs if all(costs) and self.spec.by_cost else [1.0] * len(costs)
+        if all(costs) and self.spec.by_cost:
+            return costs
+        return [1.0] * len(costs)
 
     @property
     def priced(self) -> bool:

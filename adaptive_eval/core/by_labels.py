@@ -43,7 +43,9 @@ def results_by_labels(
 def further_labels(look: LabelLook, results: Results) -> list[Further]:
     """Return of each open pair how many more labels would decide it."""
     place, found = {name: row for row, name in enumerate(look.spec.names)}, []
-    have = float(look.judged.chosen.mean()) if look.judged.chosen.size else 0.0
+    have = 0.0
+    if look.judged.chosen.size:
+        have = float(look.judged.chosen.mean())
     for pair in results.pairs:
         if pair.verdict == "open" and pair.kind == "pair":
             share = look.share_for(place[pair.first], place[pair.second], pair.threshold)

@@ -9,6 +9,7 @@ good. Both follow from the model's completed prefix, so arrival order and concur
 from dataclasses import dataclass, field
 
 from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.trial import FIXED
 from scorio.sequential.parts import MISSING, RunSequence
 
 REPEATS = 5
@@ -19,6 +20,8 @@ LARGE = 256
 """Questions from which on there are spot checks."""
 READERS = ("anytime",)
 """Rules that can use a noise of 0; the others read single trials."""
+COPY_READERS = (*READERS, FIXED)
+"""Rules that take possible copies as answers: one look compares the means of questions alone."""
 
 Answer = tuple[int, int]
 """Category and completion tokens: answers that differ in either are not the same."""
@@ -84,7 +87,9 @@ class Determinism:
                 found.varies = True
                 found.known = False
                 found.answers, found.pending = {}, {}
-                return index + 1 if changed else None
+                if changed:
+                    return index + 1
+                return None
             if found.same == REPEATS:
                 found.known = True
                 return index + 1
@@ -114,15 +119,19 @@ class Determinism:
         end = self._run_sequence.laid_out(model)
         while index < end and self._run_sequence.repeat(index, model) > 0:
             if not found.known:
-                return None if waiting and self._repeats_before(index) >= REPEATS else index
+                if waiting and self._repeats_before(index) >= REPEATS:
+                    return None
+                return index
             if self.paused or not self.needs_no_trial(model, index):
-                return None if waiting else index
+                if waiting:
+                    return None
+                return index
             index += 1
         return index
 
     def _repeats_before(self, index: int) -> int:
         places = zip(self._run_sequence.sequences, self._run_sequence.local(index), strict=True)
-        return sum(sequence.asked(local)[1] for sequence, local in places)
+        return sum(sequence.questions_and_repeats(local)[1] for sequence, local in places)
 
     def done(self, model: int) -> bool:
         """Return whether a model is known and has answered every question."""

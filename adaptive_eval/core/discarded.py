@@ -114,4 +114,6 @@ def discard_warnings(
 
 
 def _trials(number: int) -> str:
-    return "1 trial was" if number == 1 else f"{number:,} trials were"
+    if number == 1:
+        return "1 trial was"
+    return f"{number:,} trials were"

@@ -16,8 +16,8 @@ from scorio.sequential.parts import Bools, Floats, Ints, simulate_board
 PATHS = 100
 MOST_PAIRS = 200
 """Pairs of a larger board that are simulated: those that will take longest."""
-FACTORS = (1.2, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
-"""Multiples of the trials so far at which the chance of an end is looked at."""
+FURTHEST, STEP = 100.0, 1.25
+"""The chance of an end is looked at up to this multiple of the trials so far, in steps of this factor."""
 LIKELY = 0.8
 """The least chance that the goal is reached with which a budget is advised."""
 FORECAST_RULES = ("anytime", "exact")
@@ -81,11 +81,23 @@ def forecast(
     )
 
 
+NEW = 0.5
+"""Part of a model's repeated answers that must say something new if further ones are to be foreseen."""
+
+
 def _repeats_are_copies(comparison: SessionContrasts, states: ModelStates) -> bool:
-    """Return whether every repeated answer of a needed model was a copy, which further ones would be, too."""
+    """Return whether most repeated answers of a needed model are or may be copies; further ones may be, too.
+
+    How soon they would decide depends on which texts come, of which nothing is known.
+    """
     board = comparison.answers
     repeats = board.trial_counts() - board.seen()
-    return any(states.copies[model] > 0 and repeats[model] == 0 for model in comparison.members)
+    for model in comparison.members:
+        if states.copies[model] > 0 and repeats[model] == 0:
+            return True
+        if board.new_repeats(model) < NEW * repeats[model]:
+            return True
+    return False
 
 
 def _of_pairs(
@@ -153,7 +165,9 @@ def _needed(condition: Condition, contrasts: int, rows: Ints) -> Callable[[Bools
 def _chances(reached: Floats, completed: int) -> tuple[Chance, ...]:
     """Return the chance that the goal is reached by a number of trials, for a few larger numbers."""
     found: list[Chance] = []
-    for factor in FACTORS:
+    factor = 1.0
+    while factor < FURTHEST:
+        factor = min(STEP * factor, FURTHEST)
         trials = float(f"{factor * max(completed, 1):.2g}")
         chance = float((reached <= trials).mean())
         before = found[-1].resolved if found else -1.0

@@ -20,7 +20,8 @@ from scorio.sequential.parts import FINISHED, Bools, Floats, Foresight, Ints
 
 SLOW_START = 32
 """Trials a model may have in flight before any is answered; a call needs at least ten."""
-
+GROWTH = 2
+"""Trials more that it may have in flight for each that is answered."""
 
 KNOWN_FROM = 5
 """Answers of each model from which on a difference is foreseen."""

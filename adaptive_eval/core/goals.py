@@ -47,7 +47,9 @@ class AllDecided:
 
     def met(self, known: Known) -> tuple[str, ...]:
         """Return which parts are reached, nothing if the condition does not hold: its text or nothing."""
-        return (self.text,) if bool((known.verdict[self.rows] != OPEN).all()) else ()
+        if bool((known.verdict[self.rows] != OPEN).all()):
+            return (self.text,)
+        return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +79,17 @@ class BestK:
 
     def met(self, known: Known) -> tuple[str, ...]:
         """Return its text once the best k are known."""
-        return () if self._unsettled(known).any() else (self.text,)
+        if self._unsettled(known).any():
+            return ()
+        return (self.text,)
 
     def good_enough(self, known: Known) -> list[int]:
         """Return the top set if it rests on a claim that its models are good enough; nothing otherwise."""
         top, open_ = self._cut(known)
         chosen: list[int] = np.flatnonzero(top).tolist()
-        return chosen if open_.any() else []
+        if open_.any():
+            return chosen
+        return []
 
     def _unsettled(self, known: Known) -> Bools:
         top, open_ = self._cut(known)
@@ -131,7 +137,9 @@ class AllOf:
     def met(self, known: Known) -> tuple[str, ...]:
         """Return all parts once every part is reached."""
         met = [part.met(known) for part in self.parts]
-        return tuple(chain.from_iterable(met)) if all(met) else ()
+        if all(met):
+            return tuple(chain.from_iterable(met))
+        return ()
 
 
 Condition: TypeAlias = AllDecided | BestK | AllOf
@@ -219,7 +227,9 @@ class _Contrasts:
 
 
 def _number(value: float) -> float:
-    return -1.0 if isnan(value) else value  # as NaN equals nothing
+    if isnan(value):  # as NaN equals nothing
+        return -1.0
+    return value
 
 
 def rank_ranges(goal: Goal, verdict: NDArray[np.integer], models: int) -> list[tuple[int, int]]:
@@ -248,7 +258,9 @@ def contrast_kind(goal: Contrasts, row: int) -> ContrastKind:
         return "width"
     if goal.single[row]:
         return "threshold"
-    return "not-worse" if goal.claimed[row] else "pair"
+    if goal.claimed[row]:
+        return "not-worse"
+    return "pair"
 
 
 def sides(spec: SessionSpec, goal: Goal, row: int) -> tuple[str, str]:

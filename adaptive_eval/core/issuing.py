@@ -13,7 +13,7 @@ import numpy as np
 from adaptive_eval.core.allocate import AllocationView, RoundRobin, make_policy
 from adaptive_eval.core.board import SessionContrasts
 from adaptive_eval.core.budget import NOTHING, Account, Budget, InFlightTrial
-from adaptive_eval.core.foresight import SLOW_START, Drain, fewer_of
+from adaptive_eval.core.foresight import GROWTH, SLOW_START, Drain, fewer_of
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
@@ -41,7 +41,7 @@ class TrialSeeds:
             names = [f"{spec.seed}\x1f{model.name}\x1f{task.name}\x1f" for task in spec.tasks]
             self._begun.append([blake2b(_bytes(name), digest_size=8) for name in names])
 
-    def of(self, model: int, task: int, question: str, repeat: int) -> int:
+    def seed(self, model: int, task: int, question: str, repeat: int) -> int:
         """Return the seed of a trial, given the numbers of its model and task."""
         whole = self._begun[model][task].copy()
         whole.update(_bytes(question))
@@ -92,7 +92,7 @@ class _Wants:
         self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
         self._needs: Floats | None = None  # steps up to which contrasts need their models
 
-    def beyond(self, issued: list[int]) -> _OpenContrasts:
+    def contrasts(self, issued: list[int]) -> _OpenContrasts:
         """Return the open contrasts without those that need no trial beyond what is issued."""
         comparison, goal = self._comparison, self._comparison.contrasts
         needs = self._drain.needs(issued) if goal.stops else None
@@ -214,7 +214,9 @@ class Issuer:
         for trials in range(slots, max(slots - most, 0), -1):
             if index + trials >= end or at(index + trials - 1, model) != at(index + trials, model):
                 return trials
-        return slots if slots >= most or not self.states.in_flight[model] else 0
+        if slots >= most or not self.states.in_flight[model]:
+            return slots
+        return 0
 
     def _free(self, capacity: int | Mapping[int, int]) -> dict[int, int]:
         states, run_sequence = self.states, self.board.run_sequence
@@ -228,7 +230,8 @@ class Issuer:
             ends = ((model, min(self._begun(model) + slots, self._cap)) for model, slots in free.items())
             if any(end > run_sequence.laid_out(model) for model, end in ends):
                 self.board.absorb()  # new outcomes may lay out a further round
-        free = {model: int(min(slots, self._most(model))) if slots else 0 for model, slots in free.items()}
+        for model, slots in free.items():
+            free[model] = int(min(slots, self._most(model))) if slots else 0
         determinism = self.board.determinism
         for model in determinism.claimed:
             if free.get(model) and self._next_index(model) is None:
@@ -248,9 +251,9 @@ class Issuer:
         """Return how many trials a model may be asked at most now, whatever is free."""
         issued, laid_out = self.states.issued[model], self.board.run_sequence.laid_out(model)
         most = min(self._cap, laid_out) - self._begun(model)
-        # Without haste, in flight are few more than answered.
         if self.comparison.contrasts.stops and self.spec.spend != "time":
-            most = min(most, SLOW_START + issued - 2 * self.states.in_flight[model])
+            in_flight = self.states.in_flight[model]
+            most = min(most, SLOW_START + GROWTH * (issued - in_flight) - in_flight)
         if model in self._greedy:
             # A question is asked again when its answer before is in: one batch agrees with itself.
             most = min(most, self.board.complete[model] + self.spec.questions - issued)
@@ -291,7 +294,7 @@ class Issuer:
         self.states.launch(model, index, InFlightTrial(task, question, reservation))
         of_task = self.spec.tasks[task]
         name = of_task.questions[question]
-        seed = self._seeds.of(model, task, name, repeat)
+        seed = self._seeds.seed(model, task, name, repeat)
         return TrialRequest(TrialKey(self.spec.models[model].name, index), of_task.name, name, repeat, seed)
 
     def _view(self, free: Mapping[int, int]) -> AllocationView:
@@ -304,7 +307,7 @@ class Issuer:
         for model, slots in free.items():
             if slots > 0:
                 window[model] += slots
-        wanted = self._wants.beyond(issued)
+        wanted = self._wants.contrasts(issued)
         askable = np.zeros_like(wanted.active)
         askable[list(free)] = True
         return AllocationView(
@@ -401,6 +404,9 @@ class Issuer:
 
     def adopt(self, model: int, index: int) -> None:
         """Count a stored trial as issued; nothing is reserved for it, because it has ended."""
+        if not self.is_laid_out(model, index):
+            name = self.board.spec.names[model]
+            raise SessionError(f"trial {index} of model {name!r} has no question in the course of the run")
         task, question = self.board.run_sequence.at(index, model)
         self.budget.reserve(model, task, NOTHING)
         self.states.launch(model, index, InFlightTrial(task, question, NOTHING))

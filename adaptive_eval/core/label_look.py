@@ -44,7 +44,7 @@ class Judged:
     there: Bools  # (L, T): before each model's first step that is not complete, and a draw
     doubted: Bools  # (L, T): answers that may be copies
 
-    def of(self, models: Sequence[int], task: int | None = None) -> tuple[Ints, Judged]:
+    def shared_by(self, models: Sequence[int], task: int | None = None) -> tuple[Ints, Judged]:
         """Return the steps at which all of some models have been asked, and what is known of them."""
         shown = self.there[list(models)].all(axis=0)
         if task is not None:
@@ -92,7 +92,7 @@ class LabelLook(OneLook):
 
     def bets(self, models: Sequence[int], task: int | None = None, slope: float | None = None) -> LabelBets:
         """Return the bets on the score of one model, or on the difference of two."""
-        _, part = self.judged.of(models, task)
+        _, part = self.judged.shared_by(models, task)
         sizes = np.array([len(one.questions) for one in self.spec.tasks])
         of_question = np.array(self.spec.task_weights) / sizes
         clusters = None
@@ -112,7 +112,9 @@ class LabelLook(OneLook):
     @cached_property
     def _cluster(self) -> Ints:
         """Cluster of each question; a question without one is its own."""
-        return np.arange(self.spec.questions) if self._groups is None else self._groups
+        if self._groups is None:
+            return np.arange(self.spec.questions)
+        return self._groups
 
     @cached_property
     def _scores(self) -> Floats:
@@ -168,7 +170,7 @@ class LabelLook(OneLook):
 
         The bias is the mean of judge less label, in unit scores; NaN without labels.
         """
-        _, part = self.judged.of(models)
+        _, part = self.judged.shared_by(models)
         gap = part.judge - part.label
         gap = gap[0] if len(models) == 1 else gap[0] - gap[1]
         known = ~np.isnan(gap)
@@ -185,7 +187,7 @@ class LabelLook(OneLook):
 
         None if not even labels of all answers would do.
         """
-        at, part = self.judged.of([first, second])
+        at, part = self.judged.shared_by([first, second])
         x, y = (one[0] - one[1] for one in (part.judge, part.label))
         known = ~np.isnan(x + y)
         if known.sum() < 2:
@@ -196,7 +198,9 @@ class LabelLook(OneLook):
         scale = 1.0
         if bets.groups is not None:  # a cluster is bet on once, so that its questions win less
             now = expected_log_e(predicted, actual, stake, have, at.size)
-            scale = min(max(bets.last(), 0.0) / now, 1.0) if now > 0.0 else 0.0
+            scale = 0.0
+            if now > 0.0:
+                scale = min(max(bets.last(), 0.0) / now, 1.0)
         for share in np.geomspace(have, 1.0, 60).tolist():
             if scale * expected_log_e(predicted, actual, stake, share, at.size) >= level:
                 return float(share)

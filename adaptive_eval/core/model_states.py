@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.budget import Budget, InFlightTrial
-from adaptive_eval.core.determinism import READERS
+from adaptive_eval.core.determinism import COPY_READERS
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import COPY_REASON, NOT_THERE, DiscardCause, Missing, TrialOutcome
 from scorio.sequential.parts import DROPPED, MISSING
@@ -89,7 +89,7 @@ class Intake:
         self._index = {model.name: row for row, model in enumerate(spec.models)}
         self._categories = [len(task.unit_scores) for task in spec.tasks]
         self._repeating = bool(board.determinism.claimed)
-        self._reads_copies = spec.stopping.rule in READERS
+        self._reads_copies = spec.stopping.rule in COPY_READERS
 
     def model(self, name: str) -> int:
         """Return the number of a model that is asked."""
@@ -167,7 +167,9 @@ class Intake:
     def _counted(self, outcome: Completed) -> int:
         """Return the category that counts for verdicts: none if the first draw is not known."""
         category = self._category(outcome)
-        return MISSING if category >= 0 and set(outcome.discarded) - self.spec.redrawn else category
+        if category >= 0 and set(outcome.discarded) - self.spec.redrawn:
+            return MISSING
+        return category
 
     def _category(self, outcome: Completed) -> int:
         """Return the category with which an outcome counts.
@@ -176,8 +178,12 @@ class Intake:
         """
         if isinstance(outcome, TrialOutcome):
             lost = self._may_be_copy(outcome) and not self._reads_copies
-            return MISSING if lost else outcome.category
-        return DROPPED if outcome.reason == COPY_REASON else MISSING
+            if lost:
+                return MISSING
+            return outcome.category
+        if outcome.reason == COPY_REASON:
+            return DROPPED
+        return MISSING
 
 
 def _text(outcome: Completed) -> int:

@@ -32,7 +32,7 @@ from adaptive_eval.core.results import (
 )
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from scorio.sequential import FixedTest
-from scorio.sequential.parts import Floats, Ints, look_at_difference, look_at_score
+from scorio.sequential.parts import Bools, Floats, Ints, look_at_difference, look_at_score
 
 _LEAST_P = 1e-300
 
@@ -65,6 +65,22 @@ class AnswerCounts:
         most = int(trials.max(initial=1))
         fewest = np.where(trials > 0, trials, most).min(axis=1, keepdims=True)
         return replace(self, lost=np.where(trials > 0, self.lost, fewest))
+
+    @cached_property
+    def trials(self) -> Ints:
+        """Answers of each model, shape (L,)."""
+        return np.asarray(self.number.sum(axis=1))
+
+    @cached_property
+    def shared(self) -> Ints:
+        """Questions that each two models have answered, shape (L, L)."""
+        answered = (self.number > 0).astype(np.float64)
+        return np.rint(answered @ answered.T).astype(np.int64)
+
+    @cached_property
+    def some_lost(self) -> Bools:
+        """Whether each model has lost answers, shape (L,)."""
+        return np.asarray(self.lost.any(axis=1))
 
     @cached_property
     def single(self) -> bool:
@@ -168,7 +184,9 @@ class OneLook:
     def _state(self, model: int, verdicts: Ints, line: ModelResult) -> ModelState:
         """Return that a model is decided if none of its contrasts is open."""
         own = (self._goal.first == model) | (self._goal.second == model)
-        return "active" if (verdicts[own] == OPEN).any() or line.state == "stopped" else "retired"
+        if (verdicts[own] == OPEN).any() or line.state == "stopped":
+            return "active"
+        return "retired"
 
     @cached_property
     def _goal(self) -> Goal:
@@ -240,11 +258,11 @@ class OneLook:
         """Test a pair; lost answers count as the worst of one model and the best of the other, both ways."""
         answers, confidence = self.answers, self.spec.stopping.confidence
         ends = []
-        for worth in (0.0, 1.0) if answers.lost[[first, second]].any() else (0.0,):
+        for worth in (0.0, 1.0) if answers.some_lost[first] or answers.some_lost[second] else (0.0,):
             gap = margin + answers.filled(worth)[first] - answers.filled(1.0 - worth)[second]
             single = self._alike and answers.single and not margin
             ends.append(look_at_difference(gap, self._shares, self._groups, confidence, single=single))
-        return replace(_less_sure(ends), estimate=float(self._scores[first] - self._scores[second]))
+        return _less_sure(ends, estimate=float(self._scores[first] - self._scores[second]))
 
     def _score(self, model: int, against: float | None = None) -> FixedTest:
         """Look at the score of a model, over all tasks."""
@@ -275,7 +293,9 @@ class OneLook:
             elif goal.measured[row]:
                 close = high - low <= goal.width[row]
             else:
-                middle = float(goal.value[row]) if goal.single[row] else 0.0
+                middle = 0.0
+                if goal.single[row]:
+                    middle = float(goal.value[row])
                 close = margin is not None and middle - margin < low and high < middle + margin
             if close:
                 verdicts[row] = TIE
@@ -303,13 +323,15 @@ class OneLook:
         goal, spec, answers = self._goal, self.spec, self.answers
         origin, unit = spec.scale
         first, single = int(goal.first[row]), bool(goal.single[row])
-        names = sides(spec, goal, row) if single else (spec.names[first], spec.names[int(goal.second[row])])
-        models = [first] if single else [first, int(goal.second[row])]
+        second = first if single else int(goal.second[row])
+        names = sides(spec, goal, row) if single else (spec.names[first], spec.names[second])
         shift = origin if goal.measured[row] else 0.0
-        value = float(goal.value[row]) if single and not goal.measured[row] else 0.0
+        value = 0.0
+        if single and not goal.measured[row]:
+            value = float(goal.value[row])
         difference, low, high = (shift + unit * (end - value) for end in (test.estimate, *_ends(test)))
         margin = unit * float(goal.claim[row]) if goal.claimed[row] else None
-        trials = int(answers.number[models].sum(axis=1).min())
+        trials = int(min(answers.trials[first], answers.trials[second]))
         p_value, evidence, name = None, 0.0, ""
         if not goal.measured[row]:
             p_value, name = _p_value(test), test.test
@@ -324,7 +346,7 @@ class OneLook:
             threshold=-log(level),
             tie_margin=None,
             trials_each=trials,
-            questions=int((answers.number[models] > 0).all(axis=0).sum()),
+            questions=int(answers.shared[first, second]),
             decided_at=None if verdict == OPEN else trials,
             kind=contrast_kind(goal, row),
             margin=margin,
@@ -348,17 +370,24 @@ class OneLook:
         return float(origin + unit * score)
 
 
-def _less_sure(ends: list[FixedTest], against: float = 0.0) -> FixedTest:
-    """Return the less sure of the tests with lost answers at either end, with an interval that holds both."""
+def _less_sure(ends: list[FixedTest], against: float = 0.0, estimate: float | None = None) -> FixedTest:
+    """Return the less sure of the tests with lost answers at either end, with an interval that holds both.
+
+    Its estimate is `estimate`, if that is given.
+    """
     found = max(ends, key=_p_value)
     lows, highs = zip(*map(_ends, ends), strict=True)
     sides_of = {bool(test.estimate > against) for test in ends}
     p_value = found.p_value if len(sides_of) == 1 else 1.0
-    return replace(found, low=min(lows), high=max(highs), p_value=p_value)
+    if estimate is None:
+        estimate = found.estimate
+    return replace(found, estimate=estimate, low=min(lows), high=max(highs), p_value=p_value)
 
 
 def _p_value(test: FixedTest) -> float:
-    return 1.0 if test.p_value is None else test.p_value
+    if test.p_value is None:
+        return 1.0
+    return test.p_value
 
 
 def _ends(test: FixedTest) -> tuple[float, float]:

@@ -107,16 +107,30 @@ def _tasks(comparison: SessionContrasts) -> tuple[TaskResult, ...]:
     return tuple(found)
 
 
-def _score_interval(comparison: SessionContrasts, estimate: ContrastBlock) -> tuple[Floats, Floats, Floats]:
-    """Return lower ends, scores and upper ends; each lost answer may be anything from 0 to 1."""
-    score = estimate.difference[:, 0]
-    radius = comparison.intervals.of_scores(estimate.variance[:, 0]) + estimate.slack[:, 0]
+def _score_interval(
+    comparison: SessionContrasts, estimate: ContrastBlock, measured: Bools | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Return lower ends, scores and upper ends; each lost answer may be anything from 0 to 1.
+
+    `measured` are the models whose scores are measured to a width.
+    """
+    score, variance, intervals = estimate.difference[:, 0], estimate.variance[:, 0], comparison.intervals
+    radius = intervals.of_scores(variance)
+    if measured is not None and measured.any():
+        radius = np.where(measured, intervals.of_scores(variance, measured=True), radius)
+    radius = radius + estimate.slack[:, 0]
     return np.clip(score - radius, 0.0, 1.0), score, np.clip(score + radius, 0.0, 1.0)
 
 
 def _within_verdicts(comparison: SessionContrasts, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return intervals of scores that end at the numbers which bets have called the scores above or below."""
+    """Return intervals of scores within those at which the scores were measured or called by bets."""
     goal, verdict, margin = comparison.contrasts, comparison.fold.verdict, comparison.margin or 0.0
+    least_of, most_of = comparison.interval()
+    for row in np.flatnonzero(goal.measured & (verdict == TIE)).tolist():
+        model = goal.first[row]
+        if low[model] < most_of[row] and high[model] > least_of[row]:
+            low[model] = max(low[model], least_of[row])
+            high[model] = min(high[model], most_of[row])
     for row in np.flatnonzero(comparison.courses.bets & (verdict != OPEN)).tolist():
         model, beyond = goal.first[row], margin if verdict[row] == TIE else 0.0
         least, most = goal.value[row] - beyond, goal.value[row] + beyond
@@ -140,7 +154,8 @@ def _models(
     spec, board = comparison.spec, comparison.answers
     origin, unit = spec.scale
     estimate = board.scores()
-    low, score, high = _score_interval(comparison, estimate)
+    measured = np.isin(np.arange(len(spec.names)), comparison.contrasts.first[comparison.contrasts.measured])
+    low, score, high = _score_interval(comparison, estimate, measured)
     low, high = _within_verdicts(comparison, low, high)
     mu, sigma = board.posterior()
     trials, seen = board.trial_counts(), board.seen()
@@ -211,7 +226,9 @@ def _with_missing(board: SessionAnswers, model: int, score: float) -> dict[str, 
 
 def _mean_of_means(total: Floats, trials: NDArray[np.integer]) -> float:
     seen = trials > 0
-    return float((total[seen] / trials[seen]).mean()) if seen.any() else 0.0
+    if seen.any():
+        return float((total[seen] / trials[seen]).mean())
+    return 0.0
 
 
 def _dealings(budget: Budget, states: ModelStates, model: int) -> dict[str, Any]:
@@ -239,7 +256,9 @@ def _dealings(budget: Budget, states: ModelStates, model: int) -> dict[str, Any]
 def _state(states: ModelStates, model: int) -> ModelState:
     if model in states.stopped:
         return "stopped"
-    return "retired" if states.retired[model] else "active"
+    if states.retired[model]:
+        return "retired"
+    return "active"
 
 
 def positions(score: Floats) -> list[int]:
@@ -262,7 +281,7 @@ def _pairs(comparison: SessionContrasts) -> tuple[PairResult, ...]:
         "difference_low": _shown(read, lows),
         "difference_high": _shown(read, highs),
         "evidence": np.clip(latest.statistic, 0.0, most),
-        "evidence_beyond": latest.statistic > most + 1e-9,
+        "evidence_beyond": latest.statistic > most,
         "tie_margin": _shown(read & ~np.isnan(near), near),
         "trials_each": np.where(called, fold.decided_at, fold.progress),
         "questions": latest.questions,
@@ -292,12 +311,8 @@ def _tie_margins(comparison: SessionContrasts) -> Floats:
     For a width goal, the share of the precision reached: (wanted width / present width)². NaN if neither
     applies.
     """
-    goal, margin, latest = comparison.contrasts, comparison.margin, comparison.latest
-    stopping = comparison.spec.stopping
-    near = goal.width  # NaN where nothing is measured
-    if goal.measured.any():
-        had = 2.0 * (comparison.intervals.of_scores(latest.variance) + latest.slack)
-        near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
+    goal, margin, stopping = comparison.contrasts, comparison.margin, comparison.spec.stopping
+    near = comparison.progress_to_widths
     if margin is None or stopping.rule == "zscore" or stopping.own_rule:
         return np.asarray(near)
     return np.where(goal.measured, near, np.where(goal.claimed, np.nan, comparison.progress_to_ties(margin)))
@@ -320,6 +335,8 @@ def pair_decision(comparison: SessionContrasts, call: Call) -> Decision:
         "questions": float(call.questions),
         "kind": contrast_kind(goal, row),
     }
+    if call.statistic > most:
+        evidence["statistic_beyond"] = True  # the guard holds no further
     if goal.claimed[row]:
         evidence["margin"] = unit * float(goal.claim[row])
     elif not goal.measured[row] and call.event.verdict == TIE:
@@ -378,7 +395,9 @@ def retirement(comparison: SessionContrasts, model: int, trials: int) -> Decisio
             last = max(last, int(fold.progress[row]))
             evidence["lost"].append(other)
         elif goal.claimed[row] and fold.verdict[row] != OPEN:
-            found = _CLAIMS if fold.verdict[row] == BETTER else _FAILED
+            found = _FAILED
+            if fold.verdict[row] == BETTER:
+                found = _CLAIMS
             evidence.setdefault(found[0] if is_first else found[1], []).append(other)
             evidence["within"] = spec.scale[1] * float(goal.claim[row])
         elif fold.verdict[row] != OPEN:

@@ -23,7 +23,9 @@ _RULE_PARTS = ("promise", "warning", "level", "fixed_threshold", "statistic", "t
 def package_of(group: str, name: str) -> str:
     """Return the package that offers `name`, with its version."""
     distribution = _point(group, name).dist
-    return "an unnamed package" if distribution is None else f"{distribution.name} {distribution.version}"
+    if distribution is None:
+        return "an unnamed package"
+    return f"{distribution.name} {distribution.version}"
 
 
 def load_rule(name: str, alpha: float, equivalence: float | None) -> Rule:

@@ -74,8 +74,8 @@ def reference_warnings(spec: SessionSpec) -> list[Coded]:
         if not spec.independent_copies and any(table.any() for table in reference.alike.values()):
             warnings.append(
                 f"reference {reference.name} has long answers with the text of another: copies from a cache, "
-                "or draws of a model that is sure. They count in its score; how sure it is follows from the "
-                "reading that knows less. If they are draws, on: {copies: independent} says so"
+                "or draws of a model that is sure. They count in its score, whose interval takes the more "
+                "cautious reading. If they are draws, set on: {copies: independent}"
             )
         if answered < questions:
             warnings.append(
@@ -106,7 +106,9 @@ class PreviousTrials:
 
     def with_prior(self, counts: NDArray[np.int32], task: int) -> NDArray[np.integer]:
         """Return a task's category counts with R0 added."""
-        return counts if self._r0 is None else counts + self._r0[task]
+        if self._r0 is None:
+            return counts
+        return counts + self._r0[task]
 
 
 def _table(spec: SessionSpec, task: TaskSpec, counts: Mapping[str, Mapping[str, Ints]]) -> Ints:

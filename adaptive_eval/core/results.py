@@ -103,6 +103,11 @@ class ModelResult:
     no_answer_trials: int = 0
     waits_for: tuple[str, ...] = ()
 
+    @property
+    def counted_steps(self) -> int:
+        """Steps that count: trials, missing ones, and those that are lost to verdicts."""
+        return self.trials + self.missing + self.discarded_trials
+
 
 @dataclass(frozen=True, slots=True)
 class PairResult:
@@ -198,8 +203,9 @@ class Decision:
         Words from outside: of an endpoint that refuses a model, or stored by an earlier version. Else empty.
     evidence : mapping of JSON-able data
         What is behind it. Of a pair: difference, low, high, statistic, threshold, questions, kind, and for a
-        tie the equivalence margin. Of a retirement: the models it is separated from, tied with, and those
-        with which an open pair is lost. Of a stop: as in :class:`StopVerdict`.
+        tie the equivalence margin; statistic_beyond if the statistic is a least value. Of a retirement: the
+        models it is separated from, tied with, and those with which an open pair is lost. Of a stop: as in
+        :class:`StopVerdict`.
     """
 
     kind: Literal["pair", "retired", "model_stopped", "withdrawn", "stop", "servers"]
@@ -469,7 +475,9 @@ class Results(ResultsTable):
     def usd(self) -> float | None:
         """Cost so far, of all models; None if the config gives no price."""
         costs = [line.usd for line in self.models if line.usd is not None]
-        return sum(costs) if costs else None
+        if costs:
+            return sum(costs)
+        return None
 
     @property
     def exit_code(self) -> int:
@@ -481,7 +489,9 @@ class Results(ResultsTable):
             return code
         if any(pair.kind == "not-worse" and pair.verdict == "worse" for pair in self.pairs):
             return FAILED
-        return REACHED if self.stop.evidence.get("is_goal") else code
+        if self.stop.evidence.get("is_goal"):
+            return REACHED
+        return code
 
     def to_columns(self, table: Table = "models") -> dict[str, list[Any]]:
         """Return one of the tables as columns of plain Python values.

@@ -40,6 +40,9 @@ from scorio.sequential.parts import FINISHED, Levels
 if TYPE_CHECKING:
     from adaptive_eval.core.one_look import AnswerCounts
 
+_MOST_IN_FLIGHT = 1_000_000
+"""A log that lacks more trials than these before another is no run's."""
+
 LOOKED_AT = frozenset({"lost", "partial"})
 """Reasons to stop that depend on when the open contrasts were looked at; a replay stops where its run did."""
 
@@ -152,7 +155,9 @@ class Session:
         for model, account in list(self._issuer.spent()):
             self.states.spent.add(model)
             self._give_up(model, "", account_evidence(self.spec, account))
-        return self._issuer.issue(slots) if self.stopped is None else []
+        if self.stopped is None:
+            return self._issuer.issue(slots)
+        return []
 
     def _waiting(self) -> bool:
         """Whether a trial of a model that is not dropped is in flight."""
@@ -222,8 +227,10 @@ class Session:
         common = min(map(board.complete.__getitem__, members), default=0)
         if common < self._next_look:
             return None
-        horizon = board.told_by(members, common)
-        return horizon if board.answered - horizon < READ_BATCH + len(members) else None
+        horizon = board.position_by(members, common)
+        if board.answered - horizon < READ_BATCH + len(members):
+            return horizon
+        return None
 
     def _is_look_due(self) -> bool:
         """Return whether a call may depend on what has come since the last look.
@@ -453,6 +460,16 @@ class Session:
             model = self._intake.model(key.model)
             self.board.run_sequence.keep(model, key.index, places[task, question])
 
+    def require_asked(self, trials: Iterable[tuple[TrialKey, str, str]]) -> None:
+        """Raise SessionError unless each trial of a log that was replayed is of its index's question."""
+        for key, task, question in trials:
+            number, place = self.board.run_sequence.at(key.index, self._intake.model(key.model))
+            wanted = self.spec.tasks[number]
+            asked = wanted.name, wanted.questions[place]
+            if asked != (task, question):
+                words = " of task ".join(map(repr, reversed(asked)))
+                raise SessionError(f"trial {key.index} of {key.model!r} is not of question {words}")
+
     def replay(
         self, log: Iterable[Sequence[Completed]], unanswered: Iterable[tuple[TrialKey, int]] = ()
     ) -> list[Decision]:
@@ -473,6 +490,7 @@ class Session:
             The decisions, as they fell.
         """
         known: list[set[int]] = [set() for _ in self.spec.models]
+        trials = 0
         self.board.determinism.paused = self._replaying = True
         for batch in log:
             pending: list[Completed] = []
@@ -486,6 +504,11 @@ class Session:
                     while not self._issuer.is_laid_out(model, index) and self.board.fill_next(model):
                         self.board.absorb()
                 if index not in known[model]:
+                    trials += 1
+                    if index > trials + _MOST_IN_FLIGHT:
+                        raise SessionError(
+                            f"trial {index:,} of {outcome.key.model!r} follows {trials:,} trials in all"
+                        )
                     known[model].add(index)
                     self._issuer.adopt(model, index)
                 pending.append(outcome)

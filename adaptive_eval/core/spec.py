@@ -112,7 +112,9 @@ class TaskSpec:
     @property
     def unit_scores(self) -> NDArray[np.float64]:
         """Score of each category in [0, 1]."""
-        return np.arange(STEPS + 1) / STEPS if self.numbers else parts.unit_scores(self.weights)
+        if self.numbers:
+            return np.arange(STEPS + 1) / STEPS
+        return parts.unit_scores(self.weights)
 
     @property
     def shares(self) -> NDArray[Any]:
@@ -239,7 +241,9 @@ class SessionSpec:
             return parts.ZScore(stopping.z)
         if stopping.own_rule:
             return load_rule(stopping.rule, alpha, margin)
-        return parts.Exact(alpha, margin) if stopping.rule == "exact" else parts.Anytime(alpha, margin)
+        if stopping.rule == "exact":
+            return parts.Exact(alpha, margin)
+        return parts.Anytime(alpha, margin)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -326,7 +330,9 @@ class SessionSpec:
     def margin(self) -> float | None:
         """The equivalence margin in unit scores."""
         margin = self.stopping.equivalence
-        return None if margin is None else margin / self.scale[1]
+        if margin is None:
+            return None
+        return margin / self.scale[1]
 
     def claim_margin(self, goal: GoalSpec) -> float:
         """Return the margin of a goal not-worse in unit scores: its own, or the equivalence margin."""
@@ -401,7 +407,7 @@ class SessionSpec:
                 value=new_origin + (old.value - origin) / unit * new_unit,
                 width=old.width / unit * new_unit,
                 margin=margin,
-                goals=tuple(goal(part) for part in old.goals),
+                goals=tuple(map(goal, old.goals)),
             )
 
         margin = self.stopping.equivalence

@@ -37,7 +37,7 @@ _TAKEN = ("references", "prior", "labels")
 
 def _goal(data: Mapping[str, Any]) -> GoalSpec:
     """Return a goal from all of its fields; a config writes only those of its kind."""
-    parts = tuple(_goal(part) for part in data["goals"])
+    parts = tuple(map(_goal, data["goals"]))
     pairs = tuple((first, second) for first, second in data["pairs"])
     return GoalSpec(**{**data, "goals": parts, "pairs": pairs})
 
@@ -46,7 +46,10 @@ def spec_to_json(spec: SessionSpec) -> str:
     """Return a specification without its references, priors and labels as JSON text."""
     data: dict[str, Any] = {}
     for name, adapter in _adapters().items():
-        data[name] = adapter.dump_python(getattr(spec, name), mode="json", warnings=False)
+        value = getattr(spec, name)
+        if isinstance(value, frozenset):
+            value = sorted(value)  # the order of a set is another in each process
+        data[name] = adapter.dump_python(value, mode="json", warnings=False)
     ranges = [task.name for task in spec.tasks if task.numbers]
     return json.dumps({"spec": data, "ranges": ranges})
 

@@ -37,7 +37,9 @@ def reasoning_of(message: Mapping[str, Any]) -> str:
             return value
     for name in _LISTS:
         parts = message.get(name)
-        thought = "".join(map(_thought, parts)) if isinstance(parts, list) else ""
+        thought = ""
+        if isinstance(parts, list):
+            thought = "".join(map(_thought, parts))
         if thought:
             return thought
     return ""
@@ -60,7 +62,9 @@ def text_of_parts(content: list[Any]) -> str:
 
 def count_of(value: Any) -> int:
     """Return a count of tokens, 0 for what is none."""
-    return value if type(value) is int and value > 0 else 0
+    if type(value) is int and value > 0:
+        return value
+    return 0
 
 
 def reasoning_tokens(usage: Any) -> int:
@@ -82,7 +86,9 @@ def _thought(part: Any) -> str:
     value = next((part[name] for name in ("thinking", "text", "summary") if part.get(name)), "")
     if isinstance(value, list):
         return text_of_parts(value)
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""
 
 
 TextOf: TypeAlias = Callable[[dict[str, Any], Redactor], str]
@@ -160,7 +166,7 @@ def read_completions(
         found = {index: replace(answer, usage=usage) for index, answer in found.items()}
     if most > 1:
         _divide(found, usage, thought, limit)
-    return tuple(found.get(index) for index in range(max(found) + 1))
+    return tuple(map(found.get, range(max(found) + 1)))
 
 
 def _divide(found: dict[int, Completion], usage: Usage, thought: int, limit: int | None) -> None:
@@ -343,7 +349,9 @@ def _completion(
     said = storable(text_of(choice, redact))
     text = redact(said)
     message = choice.get("message")
-    thought = redact(storable(reasoning_of(message))) if isinstance(message, dict) else ""
+    thought = ""
+    if isinstance(message, dict):
+        thought = redact(storable(reasoning_of(message)))
     calls = _calls(message, redact) if tools else ()
     if redact and thought:
         for both in (thought + text, text + thought):
@@ -383,7 +391,9 @@ def _instead_of_text(message: Any, reasoning: str) -> str:
     """Return what a message without a text holds in its place."""
     if isinstance(message, dict) and (message.get("tool_calls") or message.get("function_call")):
         return "tool_calls"
-    return "reasoning" if reasoning else ""
+    if reasoning:
+        return "reasoning"
+    return ""
 
 
 def _logprobs(of_answer: Any, of_prompt: Any) -> Any:
@@ -404,7 +414,9 @@ def _hidden(logprobs: Any, redact: Redactor, *, spelled: bool) -> Any:
         if not spelled and not _spells(logprobs, redact):
             return logprobs
         left = _unspelled(logprobs)
-        return None if _spells(left, redact) else left
+        if _spells(left, redact):
+            return None
+        return left
     except RecursionError:  # nested as no server does it
         return None
 
@@ -441,7 +453,9 @@ def _read(value: Any, place: _Place, columns: _Columns, *, listed: bool) -> None
 
 def _character(value: float) -> str:
     """Return the character of a byte that was given as a number."""
-    return chr(int(value)) if 0 <= value < 256 and int(value) == value else _NO_BYTE
+    if 0 <= value < 256 and int(value) == value:
+        return chr(int(value))
+    return _NO_BYTE
 
 
 _SPELLING = frozenset({"bytes", "top_logprobs"})
@@ -453,7 +467,7 @@ def _unspelled(value: Any) -> Any:
     if isinstance(value, str):
         return REDACTED
     if isinstance(value, list):
-        return [_unspelled(one) for one in value]
+        return list(map(_unspelled, value))
     if isinstance(value, dict):
         figures = {name: _unspelled(one) for name, one in value.items()}
         figures.update(dict.fromkeys(_SPELLING & value.keys()))
@@ -462,4 +476,6 @@ def _unspelled(value: Any) -> Any:
 
 
 def _text(value: Any, redact: Redactor) -> str:
-    return redact(storable(value))[:200] if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return redact(storable(value))[:200]
+    return ""

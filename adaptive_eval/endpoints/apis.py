@@ -250,7 +250,7 @@ def _turn(message: Message) -> dict[str, Any]:
         return {"role": "user", "content": [result]}
     content = sent.get("content")
     if isinstance(content, list):
-        content = [_block(part) for part in content]
+        content = list(map(_block, content))
     uses = [
         {
             "type": "tool_use",

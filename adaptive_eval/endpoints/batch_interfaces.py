@@ -200,7 +200,8 @@ class AnthropicBatches(BatchInterface):
 
     def _answer(self, result: Any) -> Any:
         """Return the body of an answer, or the EndpointError of a request that failed."""
-        result = result if isinstance(result, dict) else {}
+        if not isinstance(result, dict):
+            result = {}
         kind, error = result.get("type"), result.get("error")
         if kind == "succeeded":
             return result.get("message")
@@ -209,7 +210,9 @@ class AnthropicBatches(BatchInterface):
         if kind != "errored" or not isinstance(error, dict):
             words = "a line of the batch has no result:"
             return malformed(words, repr(result), redact=self.exchange.redact)
-        inner = error["error"] if isinstance(error.get("error"), dict) else error
+        inner = error
+        if isinstance(error.get("error"), dict):
+            inner = error["error"]
         status = _STATUS.get(str(inner.get("type")), 500)
         return from_status(status, {}, json.dumps({"error": inner}), now=0.0, redact=self.exchange.redact)
 

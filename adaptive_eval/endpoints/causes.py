@@ -21,9 +21,19 @@ def _cause(said: str, change: str, *, kept: bool) -> Cause:
 
 _REFUSED = r"(?:not supported|unsupported|deprecated|not allowed|not permitted|not accepted)"
 _QUOTED = r"[`'\"](?P<{name}>\w+)[`'\"]"
+_PARAMETER = (
+    r"temperature|top_?[kp]|min_p|top_logprobs|logprobs|(?:presence|frequency|repetition)_penalty|stop|seed|n"
+)
+
+_API = r"(?:only supported in|mean to use) v1/(?P<named>responses|completions)\b"
 
 CAUSES: Mapping[str, Cause] = MappingProxyType(
     {
+        "api": _cause(
+            _API,
+            "the model is asked by another API: set api: {named}",
+            kept=True,
+        ),
         "renamed": _cause(
             r"\b(?:use|try)\b.{0,9}max_completion_tokens",
             "write max_completion_tokens in place of max_tokens under sampling",
@@ -32,14 +42,15 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
         "system": _cause(
             rf"\bsystem\b[ '`\"]*(?:role|message|prompt|instruction)s?\b.{{0,20}}{_REFUSED}"
             r"|not support.{0,9}\bsystem\b|only user and assistant roles"
-            r"|developer instruction is not enabled",
+            r"|developer instruction is not enabled|roles must alternate",
             "the model takes no system message: leave system out, and put its text into prompt",
             kept=True,
         ),
         "context": _cause(
             r"context (?:length|window|size)[^\d]{0,60}(?P<named>\d[\d,]*)?|exceeds? .{0,20}context"
             r"|max(?:_completion)?_tokens.{0,60}(?:too large|too high|at most|exceed|less than|> )"
-            r"|maximum (?:allowed )?number of output tokens",
+            r"|maximum (?:allowed )?number of output tokens|max_new_tokens\W{0,3} must be <="
+            r"|valid range of max_tokens",
             "prompt and answer together do not fit the model's context: lower max_tokens under sampling",
             kept=True,
         ),
@@ -51,10 +62,33 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
         "parameter": _cause(
             rf"{_QUOTED.format(name='a')}.{{0,60}}{_REFUSED}|{_REFUSED}.{{0,60}}?{_QUOTED.format(name='b')}"
             rf"|{_QUOTED.format(name='c')} does not support"
+            rf"|(?:not supported on this model:|not allowed to request|does not support parameters?:?) "
+            rf"\[?['\"]?(?P<g>\w+)"
             rf"|(?:unrecognized|unknown|unexpected|extra).{{0,60}}?[`'\":] ?[`'\"]?(?:body\.)?(?P<d>\w+)"
             rf"|\b(?P<e>[a-z]+_[a-z_]+|temperature|seed|stop|logprobs)\b:? .{{0,20}}{_REFUSED}"
             r"|(?:body\.)?(?P<f>\w+): extra inputs",
             "the server does not take {named}: leave it out",
+            kept=True,
+        ),
+        "value": _cause(
+            rf"\b(?P<named>{_PARAMETER})\b[^.]{{0,20}}(?:must be|may only be|should be|cannot both|range\b)"
+            rf"|sample (?P<a>logprobs) of",
+            "the server does not take this value of {named}: change it, or leave it out",
+            kept=True,
+        ),
+        "limit": _cause(
+            r"max_tokens\W{1,4}(?:field required|is required)|missing .{0,20}max_tokens",
+            "the server wants a limit on the answer: set max_tokens under sampling",
+            kept=True,
+        ),
+        "template": _cause(
+            r"chat template|template not found|template error",
+            "the server has no chat template for the model: start it with one, or set api: completions",
+            kept=False,
+        ),
+        "model": _cause(
+            r"\binvalid model\b|not a valid model|model\b.{0,60}\b(?:decommissioned|not exist|not found)",
+            "the server does not have this model: is its name right?",
             kept=True,
         ),
         "page": _cause(
@@ -62,7 +96,7 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
             "a web page is no API: is the address right, and does it end in /v1?",
             kept=False,
         ),
-        "key": _cause("", "", kept=False),
+        "key": _cause(r"api key (?:is )?(?:not valid|invalid)|invalid api key", "", kept=False),
         "address": _cause("", "", kept=False),
     }
 )
@@ -102,7 +136,7 @@ _BY_STATUS = {401: "key", 403: "key", 402: "credit", 404: "address", 405: "addre
 
 
 def cause_of(status: int, said: str) -> tuple[str, ...]:
-    """Return the cause of a refusal that no further attempt mends, and what it names; empty if unknown.
+    """Return the cause of a refusal that no further attempt changes, and what it names; empty if unknown.
 
     Examples
     --------
@@ -112,6 +146,8 @@ def cause_of(status: int, said: str) -> tuple[str, ...]:
     (('address',), ())
     """
     known = _BY_STATUS.get(status)
+    if status == 404 and (api := re.search(_API, said[:2_000])) is not None:
+        return ("api", api["named"])
     if known is not None:
         return (known,)
     for name, cause in CAUSES.items():
@@ -129,4 +165,6 @@ def advice(cause: tuple[str, ...]) -> str:
     >>> advice(("parameter", "temperature"))
     'the server does not take temperature: leave it out'
     """
-    return CAUSES[cause[0]].change.format(named=cause[-1]) if cause else ""
+    if cause:
+        return CAUSES[cause[0]].change.format(named=cause[-1])
+    return ""

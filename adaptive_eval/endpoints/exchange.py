@@ -285,7 +285,9 @@ class Exchange:
         """Return the whole address of `path`, which may be one already, with the base address's query."""
         whole = path if "://" in path else self.address.base + path
         join = "&" if "?" in whole else "?"
-        return f"{whole}{join}{self._query}" if self._query else whole
+        if self._query:
+            return f"{whole}{join}{self._query}"
+        return whole
 
     def _all_headers(self) -> Mapping[str, str]:
         """Return the headers of every request: ours, or the config's of the same name in any case."""

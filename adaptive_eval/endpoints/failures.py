@@ -75,7 +75,8 @@ def from_status(
     if kind is not None:
         wait = retry_after(headers, now=now)
         in_body = _DELAY_IN_BODY.search(body[:20_000]) if wait is None else None
-        wait = float(in_body[1]) if in_body is not None else wait
+        if in_body is not None:
+            wait = float(in_body[1])
         return TransientEndpointError(text, kind=kind, status=status, retry_after=wait)
     return _refused(text, _PERMANENT.get(status, "bad_request"), status, said=said)
 
@@ -86,7 +87,8 @@ def _refused(
     """Return the error for a refusal, with its cause and what to change."""
     from adaptive_eval.endpoints.causes import advice, cause_of  # the table is for refusals alone
 
-    cause = cause if status is None else cause or cause_of(status, said)
+    if status is not None:
+        cause = cause or cause_of(status, said)
     words = "; ".join(filter(None, (text, advice(cause))))
     return PermanentEndpointError(words, kind=kind, status=status, cause=cause)
 
@@ -267,12 +269,16 @@ def _number(value: str | None) -> float | None:
         number = float(value) if value is not None else math.nan
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    if math.isfinite(number):
+        return number
+    return None
 
 
 def _date(value: str | None) -> float | None:
     try:
-        return parsedate_to_datetime(value).timestamp() if value is not None else None
+        if value is not None:
+            return parsedate_to_datetime(value).timestamp()
+        return None
     except (ValueError, OverflowError):
         return None
 
@@ -299,7 +305,9 @@ def _words(value: Any) -> str:
         for field in ("error", "message", "msg", "detail", "errors"):
             if value.get(field):
                 place = value.get("loc")
-                where = f"{'.'.join(map(str, place))}: " if isinstance(place, list) else ""
+                where = ""
+                if isinstance(place, list):
+                    where = f"{'.'.join(map(str, place))}: "
                 return f"{where}{_words(value[field])}"
     return json.dumps(value, ensure_ascii=False)
 
@@ -309,7 +317,9 @@ def _plain(body: str) -> str:
     title = re.search(r"<title[^>]*>([^<]*)</title>", body[:20_000], re.IGNORECASE)
     if title is not None:
         return title.group(1).strip()
-    return re.sub(r"<[^>]*>", " ", body[:20_000]) if body.lstrip().startswith("<") else body
+    if body.lstrip().startswith("<"):
+        return re.sub(r"<[^>]*>", " ", body[:20_000])
+    return body
 
 
 def _named(status: int) -> str:
@@ -362,7 +372,9 @@ def from_connection(
                 fails = PermanentEndpointError if kind == "bad_request" else TransientEndpointError
                 return fails(f"{url}: {said}", kind=kind)
         if isinstance(cause, OSError) and cause.errno in _OS_WORDS:
-            kind = "dropped" if cause.errno in _AFTER_SENDING else "connection"
+            kind = "connection"
+            if cause.errno in _AFTER_SENDING:
+                kind = "dropped"
             return TransientEndpointError(f"{url}: {_OS_WORDS[cause.errno]}", kind=kind)
     if any(isinstance(cause, TimeoutError) for cause in causes):
         return TransientEndpointError(f"{url}: no connection within {connect_timeout:g} s", kind="connection")
@@ -417,4 +429,6 @@ def _tls_words(error: ssl.SSLError) -> str:
     plain = any(
         sign in words for sign in ("wrong version number", "record layer failure", "unknown protocol")
     )
-    return f"{words}; if the server speaks plain HTTP, write http:// for https://" if plain else words
+    if plain:
+        return f"{words}; if the server speaks plain HTTP, write http:// for https://"
+    return words

@@ -77,6 +77,7 @@ class FunctionEndpoint:
         self._function = function
         asynchronous = getattr(function, "__call__", function)  # noqa: B004 - of an object with __call__
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(asynchronous)
+        _require_known_parameters(name, function)
         self._named = _named(function)
         self.url = f"python:{name}" if url is None else url
         self._configured = url is not None
@@ -116,7 +117,9 @@ class FunctionEndpoint:
                 with user_code():
                     answer = await self._answer(messages, seed)
         except (TimeoutError, OSError) as error:
-            kind = "timeout" if isinstance(error, TimeoutError) else "dropped"
+            kind = "dropped"
+            if isinstance(error, TimeoutError):
+                kind = "timeout"
             words = str(error) or (f"no answer within {self._timeout:g} s" if self._timeout else "")
             raise TransientEndpointError(f"{type(error).__name__}: {words}", kind=kind) from None
         except EndpointError:
@@ -147,7 +150,7 @@ class FunctionEndpoint:
     def _mistake(self, error: Exception) -> UsageError:
         """Return the error for a mistake in a function that a config names."""
         return UserCodeError(
-            f"{self.url} raised {last_line(error)}; a failure that another attempt may mend is a "
+            f"{self.url} raised {last_line(error)}; a failure for which another attempt may help is a "
             "TimeoutError, a ConnectionError or another OSError"
         )
 
@@ -184,12 +187,19 @@ class FunctionEndpoint:
         seeds: Iterable[int | None] = repeat(None, n) if seed is None else range(seed, seed + n)
         calls = [self.complete(messages, seed=own) for own in seeds]
         found = await asyncio.gather(*calls, return_exceptions=True)
-        failures = [one for one in found if isinstance(one, BaseException)]
+        answers: list[Completion | None] = []
+        failures = []
+        for one in found:
+            if isinstance(one, BaseException):
+                failures.append(one)
+                answers.append(None)
+            else:
+                answers.append(one)
         for failure in failures:
             unbilled = isinstance(failure, TransientEndpointError) and not failure.billed
             if len(failures) == n or not unbilled:
                 raise failure
-        return [None if isinstance(one, BaseException) else one for one in found]
+        return answers
 
     async def aclose(self) -> None:
         """Start no further calls; one that is under way in a thread ends by itself."""
@@ -214,7 +224,9 @@ class FunctionEndpoint:
         else:
             loop, context = asyncio.get_running_loop(), copy_context()
             answer = await loop.run_in_executor(self._threads, context.run, partial(_called, call))
-        return await answer if inspect.isawaitable(answer) else answer
+        if inspect.isawaitable(answer):
+            return await answer
+        return answer
 
 
 def _called(call: Callable[[], Any]) -> Any:
@@ -223,21 +235,39 @@ def _called(call: Callable[[], Any]) -> Any:
         return call()
 
 
+_GIVEN = ("messages", "tools", "sampling", "seed")
+"""What a function gets after the prompt, if it has parameters of these names."""
+
+
 def _named(function: Answerer) -> tuple[str, ...]:
-    """Return which of messages, tools, sampling and seed a function has parameters for, after its first.
+    """Return which of :data:`_GIVEN` a function has parameters for, after its first.
 
     Examples
     --------
     >>> _named(lambda prompt, seed: prompt), _named(lambda messages: messages), _named(str.upper)
     (('seed',), (), ())
     """
+    names = {one.name for one in _further(function)}
+    return tuple(name for name in _GIVEN if name in names)
+
+
+def _further(function: Answerer) -> list[inspect.Parameter]:
+    """Return the parameters after the first that can be given by their names."""
     try:
         parameters = list(inspect.signature(function).parameters.values())[1:]
     except (TypeError, ValueError):  # a function of C may have no signature
-        return ()
+        return []
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    names = {parameter.name for parameter in parameters if parameter.kind in by_name}
-    return tuple(name for name in ("messages", "tools", "sampling", "seed") if name in names)
+    return [one for one in parameters if one.kind in by_name]
+
+
+def _require_known_parameters(model: str, function: Answerer) -> None:
+    for one in _further(function):
+        if one.default is one.empty and one.name not in _GIVEN:
+            raise UserCodeError(
+                f"model {model!r}: its function has the parameter {one.name!r}; it gets the prompt, and any "
+                f"of {', '.join(_GIVEN)} that it has parameters for"
+            )
 
 
 def content_taken(function: Answerer) -> tuple[str, ...]:

@@ -97,7 +97,9 @@ class _Prober:
 
 def _tiny(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configured parameters with a small limit, and without what would get in the way."""
-    limit = "max_completion_tokens" if "max_completion_tokens" in parameters else "max_tokens"
+    limit = "max_tokens"
+    if "max_completion_tokens" in parameters:
+        limit = "max_completion_tokens"
     kept = {name: value for name, value in parameters.items() if name not in (*_NOT_TINY, *_SHAPES)}
     return {**kept, limit: TOKENS}
 
@@ -140,7 +142,7 @@ def judge_seed(first: str, again: Answers, others: Sequence[Answers]) -> Finding
     failed = next((answer for answer in (again, *others) if isinstance(answer, EndpointError)), None)
     if failed is not None:
         return _failed("seed", failed)
-    texts = [_text(answer) for answer in others]
+    texts = list(map(_text, others))
     if not any((first, _text(again), *texts)):
         words = f"all answers are empty after {TOKENS} tokens, as of a model that thinks first"
         return Finding("seed", "unknown", words)
@@ -174,7 +176,9 @@ def judge_n(answers: Answers, *, varied: bool) -> Finding:
 
 
 def _text(answers: Answers) -> str:
-    return "" if isinstance(answers, EndpointError) else answers[0].text
+    if isinstance(answers, EndpointError):
+        return ""
+    return answers[0].text
 
 
 def _failed(parameter: str, error: EndpointError) -> Finding:

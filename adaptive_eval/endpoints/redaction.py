@@ -6,7 +6,7 @@ import json
 import re
 from codecs import encode
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote, quote_plus, unquote
+from urllib.parse import quote_plus, unquote
 
 REDACTED = "[redacted]"
 _SHORTEST = 4
@@ -15,6 +15,9 @@ _LONGEST_WORD = 15
 """Letters alone, up to so many, may be a word of a header: turned around or in capitals, it is another's."""
 _LEAST_PART = 8
 """Characters of base64 that are the secret's own, where it stands in the middle of what was encoded."""
+_LEAST_PARTED = 8
+"""Letters and digits of a secret that is also found with others between them."""
+_BETWEEN = bytes(code for code in range(256) if not chr(code).isalnum() or code > 127)
 
 
 class Redactor:
@@ -24,8 +27,9 @@ class Redactor:
     escaped as in HTML, and as in a JSON string, once or (JSON quoted within JSON) twice. A secret that is no
     plain word is also found in capitals or small letters, backwards, in base64 (alone or within something
     longer, once or twice), base32, hexadecimal or ROT13, as the list of its bytes, and with any of its
-    characters escaped or parted by characters that are not seen; then the whole text is shown unescaped. A
-    text has to be shown to it whole: nothing is found of a secret whose end was cut off.
+    characters escaped or parted by characters that are not seen; then the whole text is shown unescaped. One
+    of letters and digits is found with anything else between them: spaces, dashes, quotation marks. A text
+    has to be shown to it whole: nothing is found of a secret whose end was cut off.
 
     Examples
     --------
@@ -33,12 +37,18 @@ class Redactor:
     'Incorrect API key provided: [redacted].'
     >>> Redactor(["sk-1234"])("4321-ks, SK-1234, c2stMTIzNA==")
     '[redacted], [redacted], [redacted]'
+    >>> Redactor(["sk-123456"])('The key is s k - 1 2 3 4 5 6.')
+    'The key is [redacted].'
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms: set[str] = set()
         spellings: set[str] = set()
+        self._parted: dict[bytes, re.Pattern[str]] = {}
         for secret in secrets:
+            bare = _bare(secret)
+            if len(bare) >= _LEAST_PARTED and not (bare.isalpha() or bare.isdigit()):
+                self._parted |= {one: _parted(one.decode()) for one in (bare, bare[::-1])}
             if len(secret) >= _SHORTEST:
                 forms.update(_forms(secret))
             if len(secret) >= _SHORTEST and not _is_word(secret):
@@ -57,7 +67,9 @@ class Redactor:
         if plain == text:
             return text
         hidden = self._hidden(plain)
-        return text if hidden == plain else hidden
+        if hidden == plain:
+            return text
+        return hidden
 
     def _hidden(self, text: str) -> str:
         small = text.lower()
@@ -65,6 +77,11 @@ class Redactor:
             if form in (small if in_any_case else text):
                 text = pattern.sub(REDACTED, text)
                 small = text.lower()
+        if self._parted:
+            bare = _bare(small)
+            for one, pattern in self._parted.items():
+                if one in bare:
+                    text = pattern.sub(REDACTED, text)
         return text
 
     def __bool__(self) -> bool:
@@ -74,10 +91,18 @@ class Redactor:
         return f"Redactor(<{len(self._forms)} forms>)"
 
 
+def _bare(text: str) -> bytes:
+    """Return the letters and digits of ASCII in a text, small."""
+    return text.lower().encode("utf-8", "surrogatepass").translate(None, _BETWEEN)
+
+
+def _parted(bare: str) -> re.Pattern[str]:
+    return re.compile("[^a-z0-9]*".join(bare), re.IGNORECASE)
+
+
 def _forms(secret: str) -> Iterator[str]:
     """Yield a secret in the ways in which it may be written."""
-    yield secret
-    yield from (quote(secret), quote(secret, safe=""), quote_plus(secret))
+    yield from (secret, quote_plus(secret))
     for escaped in (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
         yield from (escaped, escaped.replace("/", "\\/"), json.dumps(escaped)[1:-1])
 
@@ -106,7 +131,9 @@ def _plain(text: str) -> str:
 def _character(found: re.Match[str]) -> str:
     *hexadecimal, octal = found.groups()
     number = int(octal, 8) if octal else int(next(filter(None, hexadecimal)), 16)
-    return chr(number) if number < 0x110000 else found[0]
+    if number < 0x110000:
+        return chr(number)
+    return found[0]
 
 
 def _is_word(secret: str) -> bool:
@@ -130,7 +157,7 @@ def _spellings(secret: str) -> Iterator[str]:
         yield from (one, one.replace("/", "\\/"), one[::-1])
     for base in ("{}", "0x{:02x}", "0x{:x}", "{:02x}"):
         for values in (data, data[::-1]):
-            numbers = [base.format(byte) for byte in values]
+            numbers = list(map(base.format, values))
             yield from (separator.join(numbers) for separator in (", ", ",", " ", "\n", ":", "-"))
     for escape in ("%{:02x}", "\\x{:02x}", "\\u{:04x}"):
         yield "".join(map(escape.format, data))
@@ -173,8 +200,12 @@ def shorten(text: str, limit: int = 500) -> str:
     # A page of megabytes is cut before it is split into words; twice the limit leaves room for white space.
     words = storable(text[: 2 * limit + 1000]).split()
     line = "".join(map(_printable, " ".join(words)))
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    if len(line) <= limit:
+        return line
+    return line[: limit - 1] + "…"
 
 
 def _printable(char: str) -> str:
-    return char if char.isprintable() else "\ufffd"
+    if char.isprintable():
+        return char
+    return "\ufffd"

@@ -48,7 +48,7 @@ def context_length(body: Any, model: str) -> int | None:
     512
     """
     for card in [card for card in body["data"] if at(card, "id") == model]:
-        places = [card.get(name) for name in ("max_model_len", "context_length", "context_window")]
+        places = list(map(card.get, ("max_model_len", "context_length", "context_window")))
         for value in (*places, at(card, "meta", "n_ctx")):
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 return value
@@ -65,7 +65,9 @@ def not_served(url: str, model: str, served: Sequence[str]) -> str:
     """
     near = difflib.get_close_matches(model, served, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    more = f" and {len(served) - _LISTED} more" if len(served) > _LISTED else ""
+    more = ""
+    if len(served) > _LISTED:
+        more = f" and {len(served) - _LISTED} more"
     return f"{url} does not serve {model!r}.{hint} It serves: {', '.join(served[:_LISTED])}{more}."
 
 

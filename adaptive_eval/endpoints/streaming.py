@@ -66,7 +66,9 @@ class Assembly:
         choices = [self._choices[index] for index in sorted(self._choices)]
         if not self._done and not (choices and all(choice.get("finish_reason") for choice in choices)):
             raise TransientEndpointError("the stream ended in the middle of the answer", kind="dropped")
-        return {**self._body, "choices": choices} if self._response is None else self._response
+        if self._response is None:
+            return {**self._body, "choices": choices}
+        return self._response
 
     def _take(self, event: dict[str, Any]) -> None:
         for name in _OF_BODY:

@@ -58,14 +58,16 @@ def body_limit(parameters: Mapping[str, Any], *, n: int = 1, stream: bool = Fals
     >>> body_limit({"max_tokens": 32768}, n=4)
     8388608
     """
-    limits = [parameters.get(name) for name in ("max_tokens", "max_completion_tokens")]
+    limits = list(map(parameters.get, ("max_tokens", "max_completion_tokens")))
     tokens = max((limit for limit in limits if isinstance(limit, int)), default=_TOKENS)
     each = _EVENT_BYTES if stream else _TOKEN_BYTES
-    asked = [parameters.get(name) for name in ("logprobs", "top_logprobs", "prompt_logprobs")]
+    asked = list(map(parameters.get, ("logprobs", "top_logprobs", "prompt_logprobs")))
     wanted = max((int(value) for value in asked if isinstance(value, int)), default=0)
     if wanted:
         each += _ALTERNATIVE_BYTES * (wanted + 1)
-    of_prompt = _TOKENS * each if parameters.get("prompt_logprobs") is not None else 0
+    of_prompt = 0
+    if parameters.get("prompt_logprobs") is not None:
+        of_prompt = _TOKENS * each
     return max(LEAST_BODY, tokens * n * each + of_prompt)
 
 

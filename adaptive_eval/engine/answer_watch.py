@@ -124,7 +124,9 @@ class _ModelAnswers:
     @property
     def slack(self) -> float:
         """By how much of the range of scores the answers that a filter withheld could move the score."""
-        return self.withheld / self.answers if self.answers else 0.0
+        if self.answers:
+            return self.withheld / self.answers
+        return 0.0
 
     @property
     def cut_off(self) -> bool:
@@ -139,14 +141,16 @@ class _ModelAnswers:
     @property
     def at_limit(self) -> str:
         """How most of the answers were cut off."""
-        return (
-            "when their calls were used up" if self.out_of_calls > MOST * self.cut else "at the token limit"
-        )
+        if self.out_of_calls > MOST * self.cut:
+            return "when their calls were used up"
+        return "at the token limit"
 
     @property
     def to_raise(self) -> str:
         """The limit that would have to be higher."""
-        return "calls of the task's solver" if self.out_of_calls > MOST * self.cut else "max_tokens"
+        if self.out_of_calls > MOST * self.cut:
+            return "calls of the task's solver"
+        return "max_tokens"
 
     @property
     def empty(self) -> int:

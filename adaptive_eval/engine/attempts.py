@@ -125,7 +125,9 @@ class TrialRunner:
             (answer,) = await self._ask(trial, sending, slot)
         finally:
             self.dispatch.release(sending)
-        return None if answer is None else Repeat(answer.said, slot.member.endpoint.url)
+        if answer is None:
+            return None
+        return Repeat(answer.said, slot.member.endpoint.url)
 
     def causes(self, trial: TrialTask) -> list[DiscardCause]:
         """Return why failed attempts to get the present answer of a trial gave up a draw."""

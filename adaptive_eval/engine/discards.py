@@ -60,7 +60,9 @@ def cause_of(kind: str, status: int | None, latency: float, fastest: float | Non
     begun = fastest is not None and latency >= fastest
     if not begun:
         return None
-    return "timeout" if kind == "timeout" else "server"
+    if kind == "timeout":
+        return "timeout"
+    return "server"
 
 
 @dataclass
@@ -88,7 +90,8 @@ class Discards:
             if batched and attempt.error in (KILLED, CANCELLED):
                 continue
             fastest = self.fastest.get(attempt.endpoint, min(known, default=None))
-            fastest = 0.0 if batched else fastest
+            if batched:
+                fastest = 0.0
             cause = cause_of(attempt.error or "", attempt.status, attempt.latency, fastest)
             if cause is not None:
                 found.append(cause)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from adaptive_eval.config.model import DiscoveryConfig
 from adaptive_eval.core.results import Decision
-from adaptive_eval.engine.health import HealthMonitor, Presence
+from adaptive_eval.engine.health import LONGEST_WAIT, HealthMonitor, Presence, wait_before_probe
 from adaptive_eval.engine.pool import Member, Pool
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.errors import Coded, EndpointError, PermanentEndpointError
@@ -48,9 +48,6 @@ class Discovery:
     connect: Callable[[str], Awaitable[Endpoint]]
     config: DiscoveryConfig
 
-
-_FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
-"""Seconds before a server that did not answer is asked again: these at first, twice as many each time."""
 
 _REMEMBERED = 600.0
 """Seconds for which a server that has left is shown."""
@@ -128,20 +125,21 @@ class PoolMembers:
 
     async def _join_when_ready(self, url: str) -> None:
         """Ask a server until it serves the model, then add it; a refusal is noted once."""
-        wait = _FIRST_WAIT
+        probes = 0
         while True:
             try:
                 endpoint = await self.discovery.connect(url)
                 break
             except EndpointError as error:
+                probes += 1
+                wait = wait_before_probe(probes)
                 if isinstance(error, PermanentEndpointError):
-                    wait = _LONGEST_WAIT
+                    wait = LONGEST_WAIT
                     if str(self._why_not.get(url)) != str(error):
                         self._note("refused", url, f"is left out: {error}")
                 self._why_not[url] = error
             self.on_change()
             await self.clock.sleep(wait)
-            wait = min(2.0 * wait, _LONGEST_WAIT)
         del self._candidates[url]
         self._why_not.pop(url, None)
         self._join(url, endpoint)
@@ -216,7 +214,9 @@ class PoolChanges:
     def lacking(self, model: str) -> tuple[str, ...]:
         """Return why `model` has no server that can be asked; empty if it has one."""
         members = self._pool_members.get(model)
-        return () if members is None else members.lacking
+        if members is None:
+            return ()
+        return members.lacking
 
     def health(self) -> Iterator[EndpointHealth]:
         """Yield the state of servers that are joining a pool or left one recently."""

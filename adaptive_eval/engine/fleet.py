@@ -10,7 +10,7 @@ from adaptive_eval.engine.discovery import PoolChanges
 from adaptive_eval.engine.health import HealthMonitor
 from adaptive_eval.engine.limits import AdaptiveConcurrency, BatchRounds, Server
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.pool import AT_END, Late, Member, Pool, Prober, Silence, Slot
+from adaptive_eval.engine.pool import AFTER_FIRST, AT_END, Late, Member, Pool, Prober, Silence, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.engine.trial_task import Sending
 from adaptive_eval.errors import Coded, EndpointError, TransientEndpointError
@@ -83,7 +83,8 @@ class Dispatch:
         slot = sending.slot
         if slot is not None:
             sending.slot = None
-            used = slot.tokens if used is None else used
+            if used is None:
+                used = slot.tokens
             self._pools[sending.model].leave(slot, used, now=self._clock.now())
             self.serve()
 
@@ -186,6 +187,7 @@ class Fleet:
         self._alarm = Alarm(clock, tasks, self._on_slots)
         self._news: list[str] = []
         self._silent_servers: set[Server] = set()  # those that fell silent and have answered nothing since
+        self._rule = Silence()
 
     def close(self) -> None:
         """Watch no server any more."""
@@ -229,7 +231,7 @@ class Fleet:
 
     def give_up_silent(self, *, ending: bool) -> None:
         """Take out the servers that answer nothing, with their requests; soon if the run is `ending`."""
-        now, rule = self._clock.now(), AT_END if ending else Silence()
+        now, rule = self._clock.now(), AT_END if ending else self._rule
         found: list[tuple[str, Late]] = []
         requests: Counter[Server] = Counter()
         for model, pool in self.pools.items():
@@ -264,7 +266,7 @@ class Fleet:
         for pool in self.pools.values():
             for member in pool.members:
                 if member.server is server:
-                    member.presence.fell_silent = False
+                    member.presence.silences = 0
 
     def _silent(self, model: str, member: Member, seconds: float, now: float) -> str:
         """Take out a server that is silent, unless it is out, and return why."""
@@ -273,6 +275,7 @@ class Fleet:
             first = member.presence.out_since is None
             member.presence.fall_silent(words, now=now)
             self._silent_servers.add(member.server)
+            self._rule = AFTER_FIRST
             self._left(model, member, first=first)
         return words
 

@@ -99,7 +99,9 @@ class HealthMonitor:
 
 def _percentile(latencies: Sequence[float], share: float) -> float | None:
     """Return the smallest latency that at least `share` of the answers do not exceed."""
-    return latencies[math.ceil(share * len(latencies)) - 1] if latencies else None
+    if latencies:
+        return latencies[math.ceil(share * len(latencies)) - 1]
+    return None
 
 
 State: TypeAlias = Literal["in", "probation", "out", "refused"]
@@ -110,6 +112,17 @@ _LOST = frozenset({"connection", "dropped"})
 
 _COUNTED = frozenset({"server", "timeout", "too_large", "malformed"})
 """Failures that take a server out when there are many: it answers, but not usefully."""
+
+
+LONGEST_WAIT = 30.0
+"""Most seconds between two probes of a server that is out, or that does not serve its model yet."""
+
+
+def wait_before_probe(probes: int, longest: float = LONGEST_WAIT) -> float:
+    """Return the seconds to wait after so many probes without success: 0, 1, 2, 4, up to `longest`."""
+    if probes == 0:
+        return 0.0
+    return min(longest, 2.0 ** min(probes - 1, 64))  # after hours the power alone is beyond all floats
 
 
 class Presence:
@@ -139,7 +152,6 @@ class Presence:
 
     failures = 8  # consecutive failed trials that take a server out
     on_probation = 4  # requests that a server on probation may have in flight
-    longest_wait = 30.0  # most seconds between two probes of a server that is out
     after_silence = 4  # probes that count as made when it falls silent: it answers probes while requests hang
     longest_silence = 120.0  # most seconds between two requests that prove it: each that hangs loses a draw
 
@@ -147,7 +159,7 @@ class Presence:
         self.state: State = "in"
         self.out_since: float | None = None
         self.reason = ""
-        self.fell_silent = False  # whether requests hung, and no model has got an answer there since
+        self.silences = 0  # times that requests hung since any model has got an answer there
         self._failed: set[Hashable] = set()
         self._probes = 0
 
@@ -157,15 +169,23 @@ class Presence:
         return self.state in ("in", "probation")
 
     @property
+    def fell_silent(self) -> bool:
+        """Whether requests hung, and no model has got an answer there since."""
+        return self.silences > 0
+
+    @property
     def probe_wait(self) -> float:
         """Seconds to wait before the next probe: none at first, then 1, 2, 4, up to the longest wait."""
-        longest = self.longest_silence if self.fell_silent else self.longest_wait
-        return 0.0 if self._probes == 0 else min(longest, 2.0 ** (self._probes - 1))
+        if self.fell_silent:
+            return wait_before_probe(self._probes, self.longest_silence)
+        return wait_before_probe(self._probes)
 
     @property
     def slots(self) -> float:
         """Requests that it may have in flight, as far as its presence is concerned."""
-        return math.inf if self.state == "in" else self.on_probation
+        if self.state == "in":
+            return math.inf
+        return self.on_probation
 
     def answered(self) -> None:
         """Count an answer; one from before the server went out changes nothing."""
@@ -173,7 +193,7 @@ class Presence:
             self.state, self.out_since, self.reason = "in", None, ""
             self._failed.clear()
             self._probes = 0
-            self.fell_silent = False
+            self.silences = 0
 
     def failed(self, error: EndpointError, trial: Hashable, *, now: float) -> bool:
         """Count a failed attempt of `trial`; return whether it takes the server out."""
@@ -196,7 +216,7 @@ class Presence:
     def fall_silent(self, reason: str, *, now: float) -> None:
         """Take it out because requests hang there; one request is to prove that it is back."""
         self.leave(reason, now=now)
-        self.fell_silent = True
+        self.silences += 1
         self._probes = max(self._probes, self.after_silence)
 
     def refused(self, error: EndpointError) -> None:

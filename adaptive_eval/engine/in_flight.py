@@ -4,7 +4,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from adaptive_eval.engine.attempts import Result, TrialRunner
@@ -90,9 +89,9 @@ class InFlightTrials:
         jitter: Callable[[], float],
         on_change: Callable[[], None],
         presume_billed: Callable[[TrialKey], bool],
-        may_repeat: Callable[[TrialKey], bool] = lambda key: False,
-        proven: Collection[str] = (),
-        fastest: Mapping[str, float] = MappingProxyType({}),
+        may_repeat: Callable[[TrialKey], bool],
+        proven: Collection[str],
+        fastest: Mapping[str, float],
     ) -> None:
         self._clock = clock
         self._announce = on_change
@@ -137,7 +136,7 @@ class InFlightTrials:
         """Whether a model can start nothing now, even alone, until time passes."""
         return any(not self.fleet.dispatch.slots({model: 1})[model] for model in self.lanes)
 
-    def capacity(self, without: Collection[str] = ()) -> dict[str, int]:
+    def capacity(self, without: Collection[str]) -> dict[str, int]:
         """Return how many trials of every model that is not stopped may start; none of those `without`.
 
         If requests can be for several trials, there are so many times the slots: what does not share a
@@ -246,7 +245,9 @@ class InFlightTrials:
             lane.queue.append(trial)
             return "requeued"
         lane.consecutive_missing += 1
-        return "unscored" if paid else "missing"
+        if paid:
+            return "unscored"
+        return "missing"
 
     def _hold_as_asked(self, trial: TrialTask, failure: EndpointError) -> None:
         """Spare the server of a trial that starts again at once for as long as it has asked to wait."""

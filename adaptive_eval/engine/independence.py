@@ -42,7 +42,9 @@ def temperature_of(parameters: Mapping[str, Any]) -> float:
     temperature = parameters.get("temperature")
     if temperature is None:
         temperature = UNKNOWN_TEMPERATURE
-    return 0.0 if parameters.get("top_k") == 1 else float(temperature)
+    if parameters.get("top_k") == 1:
+        return 0.0
+    return float(temperature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ class _ModelAudit:
     def elsewhere(self, question: tuple[str, str]) -> _Answer | None:
         """Return the latest answer to another question."""
         latest = self.latest
-        return latest if latest is None or latest.question != question else self.earlier
+        if latest is None or latest.question != question:
+            return latest
+        return self.earlier
 
     def responses_with_text(self, answer: _Answer) -> list[int]:
         """Return the response ids of the earlier answers to the same question with the same text."""
@@ -206,7 +210,9 @@ class IndependenceAudit:
         if answer.response in responses and varies and id_length >= self.own_id:
             return COPY
         is_long = min(known.temperature, 1.0) * _novel(answer, elsewhere) >= self.long
-        return SAME_TEXT if is_long else ""
+        if is_long:
+            return SAME_TEXT
+        return ""
 
 
 class AuditedExecutor:
@@ -235,7 +241,9 @@ class AuditedExecutor:
         kind = self._audit.observe(request.key.model, (request.task, request.question), completion)
         if kind == COPY:
             return Score(None, score.extracted, {**score.signals, COPY: True}, COPY_REASON)
-        return replace(score, signals={**score.signals, kind: True}) if kind else score
+        if kind:
+            return replace(score, signals={**score.signals, kind: True})
+        return score
 
 
 def _novel(answer: _Answer, elsewhere: _Answer | None) -> int:
@@ -260,12 +268,12 @@ def _common(first: bytes, second: bytes) -> int:
 
 
 _CAUSES = (
-    "Does a proxy cache, or the server keep one seed? If the model is deterministic, "
-    "`deterministic: true` in its section says so"
+    "Look for a proxy that caches, or a server that keeps one seed. If the model is deterministic, set "
+    "`deterministic: true` in its section"
 )
 
 
-_INDEPENDENT = "If they are the draws of a model that is sure, on: {copies: independent} says so"
+_INDEPENDENT = "If the model repeats itself because it is sure, set on: {copies: independent}"
 
 
 def _copies(known: _ModelAudit) -> str:
@@ -279,7 +287,8 @@ def _may_be(known: _ModelAudit) -> str:
     return (
         f"{known.alike:,} of {known.repeats:,} answers to a question asked again are the text of an earlier "
         "one, too long for a coincidence: copies from a cache, or draws of a model that is sure. They count "
-        "in the score; how sure it is follows from the reading that knows less, so verdicts may come late. "
+        "in the score, but for the rules exact and zscore, which take them as lost; its interval takes the "
+        "more cautious reading, so verdicts may come late. "
         f"{_INDEPENDENT}."
     )
 
@@ -287,6 +296,6 @@ def _may_be(known: _ModelAudit) -> str:
 def _alike(known: _ModelAudit) -> str:
     return (
         f"all {known.repeats:,} answers to a question asked again are the same text as the one before. They "
-        "count, because short texts come again by nature; if they are copies, the verdicts on this model do "
+        "count, because short answers often repeat; if they are copies, the verdicts on this model do "
         "not hold."
     )

@@ -340,12 +340,16 @@ class Server:
     @property
     def slots(self) -> float:
         """Requests that may be in flight, infinity if nothing bounds them."""
-        return math.inf if self.concurrency is None else self.concurrency.slots
+        if self.concurrency is None:
+            return math.inf
+        return self.concurrency.slots
 
     @property
     def adaptive(self) -> AdaptiveConcurrency | None:
         """The limit that learns from how requests go, if it is one."""
-        return self.concurrency if isinstance(self.concurrency, AdaptiveConcurrency) else None
+        if isinstance(self.concurrency, AdaptiveConcurrency):
+            return self.concurrency
+        return None
 
     def free(self, tokens: int, *, now: float) -> float:
         """Return how many requests of `tokens` each may start at time `now`."""

@@ -50,7 +50,9 @@ class ModelClient:
     @property
     def patience(self) -> float:
         """Seconds for which no server may be there before the model is stopped."""
-        return self.retry.max_seconds if self.discovery is None else self.discovery.config.patience
+        if self.discovery is None:
+            return self.retry.max_seconds
+        return self.discovery.config.patience
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,9 @@ class Member:
     def says(self, words: str) -> str:
         """Return `words` about it with its address before them, unless they begin with that."""
         url = self.endpoint.url
-        return words if words.startswith(url) else f"{url}: {words}"
+        if words.startswith(url):
+            return words
+        return f"{url}: {words}"
 
     def open(self, now: float) -> bool:
         """Return whether it is there and has not asked for a pause."""
@@ -75,6 +77,10 @@ class Member:
         if self.presence.fell_silent:
             return 1 - self.server.in_flight
         return self.presence.slots - len(self.slots)
+
+    def speaks(self, after: float) -> bool:
+        """Return whether it has answered after so many monotonic seconds, or is there and has no request."""
+        return self.monitor.last > after or (self.usable and not self.server.in_flight)
 
     def give_up(self, failure: EndpointError) -> None:
         """Let the requests in flight there fail."""
@@ -97,18 +103,28 @@ class Silence:
     """When a server counts as silent: its health decides, never one answer that takes long.
 
     Enough requests together, of all models, have been in flight there for `times` as long as the longest
-    answer that others gave, and at least for `least` seconds. One request is enough at a server that was
-    silent before and has answered nothing since.
+    answer, and at least for `least` seconds, while others answered. One request is enough at a server that
+    was silent before and has answered nothing since: it has `proof` seconds at least, and from the second
+    request on `again`, for the server may be a slow one.
     """
 
     requests: int = 4
     times: float = 4.0
-    least: float = 10.0
+    least: float = 5.0
+    proof: float = 5.0
+    again: float = 10.0
     answers: int = 8  # that must have been given
-    itself: bool = False  # whether answers of the server itself count as well
+    itself: bool = False  # whether answers of the server itself are enough, and no other must answer
+
+    def seconds(self, silences: int) -> float:
+        """Return the least seconds for a server that fell silent so many times since its last answer."""
+        return (self.least, self.proof, self.again)[min(silences, 2)]
 
 
-AT_END = Silence(requests=1, answers=32, itself=True)
+AFTER_FIRST = Silence(least=10.0)
+"""Once a server fell silent: it may have paused, and so may others. Each pause loses the draws in flight."""
+
+AT_END = Silence(requests=1, least=10.0, proof=10.0, answers=32, itself=True)
 """When nothing more is sent, and a request would hold up the end of the run for as long as its timeout."""
 
 
@@ -249,12 +265,19 @@ class Pool:
         for member in dict.fromkeys((*self.members, *self._left)):
             if not member.in_flight:
                 continue
-            monitors = [one.monitor for one in self.members if rule.itself or one is not member]
-            if sum(monitor.answers for monitor in monitors) < rule.answers:
+            others = [one for one in self.members if one is not member]
+            answers = sum(one.monitor.answers for one in others)
+            if rule.itself:
+                answers += member.monitor.answers
+            if answers < rule.answers:
                 continue
-            bound = max(rule.least, rule.times * max(monitor.longest for monitor in monitors))
+            longest = max(one.monitor.longest for one in (member, *others))
+            bound = max(rule.seconds(member.presence.silences), rule.times * longest)
             since = [slot.since for slot in member.slots if now - slot.since > bound]
-            if since and now - member.monitor.last > bound:
+            if not since or now - member.monitor.last <= bound:
+                continue
+            # What delays all of them is the network, or this process.
+            if rule.itself or any(one.speaks(max(since) + longest) for one in others):
                 yield Late(member, len(since), now - max(since))
 
     def lost(self, now: float, patience: float, further: Sequence[str] = ()) -> str | None:
@@ -272,12 +295,16 @@ class Pool:
         reasons = "; ".join(further or [member.says(member.presence.reason) for member in self.members])
         if self.grows:
             return f"there was no server for {patience:g} s: {reasons or 'none has answered yet'}"
-        return f"no server answered within {patience:g} s: {reasons}" if out else reasons
+        if out:
+            return f"no server answered within {patience:g} s: {reasons}"
+        return reasons
 
 
 def _asked_wait(error: EndpointError) -> float | None:
     """Return the seconds for which a server asks to wait after a failure."""
-    return error.retry_after if isinstance(error, TransientEndpointError) else None
+    if isinstance(error, TransientEndpointError):
+        return error.retry_after
+    return None
 
 
 class Prober:

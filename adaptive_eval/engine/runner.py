@@ -446,9 +446,13 @@ def _why_missing(trial: TrialTask, end: Literal["missing", "unscored"]) -> str:
     if trial.score is None:
         trial.score = Score(None, reason=str(trial.failure))
     reason = trial.score.reason
-    return reason if reason == COPY_REASON else f"{UNSCORED}{reason}"
+    if reason == COPY_REASON:
+        return reason
+    return f"{UNSCORED}{reason}"
 
 
 def _said(trial: TrialTask, words: str) -> str:
     """Return `words` about where `trial` was sent last."""
-    return words if trial.sending.last is None else trial.sending.last.says(words)
+    if trial.sending.last is None:
+        return words
+    return trial.sending.last.says(words)

@@ -132,7 +132,9 @@ class ModelHandle:
     def _note(self, asked: Conversation, answer: Completion) -> None:
         """Keep a call, with those of its messages that the one before did not have."""
         sent = [without_media(message.sent) for message in asked]
-        known = len(self._seen) if sent[: len(self._seen)] == self._seen else 0
+        known = 0
+        if sent[: len(self._seen)] == self._seen:
+            known = len(self._seen)
         self._seen = sent
         note: dict[str, Any] = {"messages": sent[known:], "text": answer.text}
         for name in ("reasoning", "tool_calls"):

@@ -180,7 +180,9 @@ class Sending:
         if self.last is not None:
             return self.last.endpoint.url
         endpoints = self.sender.client.endpoints
-        return endpoints[0].url if endpoints else ""
+        if endpoints:
+            return endpoints[0].url
+        return ""
 
     def requests(self) -> list[TrialRequest]:
         """Return its trials, with the seed that is sent."""

@@ -185,7 +185,9 @@ class RemoteExecutor:
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
     ) -> Sequence[Completion | None]:
         """Have `endpoint` asked once for the answers to `requests`."""
-        scored = len(requests) if requests[0].task in self._scored else 0
+        scored = 0
+        if requests[0].task in self._scored:
+            scored = len(requests)
         pending = self._enqueue(endpoint.url, tuple(messages), tuple(requests), None, scored)
         try:
             answers = await pending.answers

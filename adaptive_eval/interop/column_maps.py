@@ -124,7 +124,9 @@ def rows_at(path: Path, data: Mapping[str, Any], columns: Mapping[str, str]) -> 
 
 
 def _keyed(key: str, row: Any) -> Any:
-    return {OBJECT_KEY: key, **row} if isinstance(row, Mapping) else row
+    if isinstance(row, Mapping):
+        return {OBJECT_KEY: key, **row}
+    return row
 
 
 def _rows_of_columns(data: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
@@ -168,4 +170,6 @@ def _at(values: Mapping[str, Any], name: str) -> tuple[bool, Any]:
         return True, values[name]
     head, point, rest = name.partition(".")
     inner = values.get(head)
-    return _at(inner, rest) if point and isinstance(inner, Mapping) else (False, None)
+    if point and isinstance(inner, Mapping):
+        return _at(inner, rest)
+    return (False, None)

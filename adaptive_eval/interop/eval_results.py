@@ -12,7 +12,7 @@ from typing import Any
 from adaptive_eval.config.document import write_document
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.run_tables import file_names
-from adaptive_eval.interop.stored_config import config_of_file
+from adaptive_eval.interop.stored_config import config_of_file, model_section
 from adaptive_eval.options.section import HUB
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.numbers import count, interval, trimmed
@@ -47,8 +47,11 @@ def write_eval_results(reader: RunReader, summary: RunSummary, folder: Path) -> 
         )
     written = []
     models = [line.model for line in summary.results.models]
-    known = {} if config is None else {model.name: model.model_id for model in config.models}
-    folders = file_names([known.get(model, model) for model in models], "__")
+    names = []
+    for model in models:
+        stored = model_section(config, model)
+        names.append(model if stored is None else stored.model_id)
+    folders = file_names(names, "__")
     for model, name in zip(models, folders, strict=True):
         entries = list(_entries(summary, model, datasets))
         if entries:

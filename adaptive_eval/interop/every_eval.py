@@ -20,7 +20,7 @@ from adaptive_eval.interop.run_tables import (
     file_names,
     tasks_of_run,
 )
-from adaptive_eval.interop.stored_config import config_of_file
+from adaptive_eval.interop.stored_config import config_of_file, model_section, task_section
 from adaptive_eval.interop.trial_weights import weights_of_run
 from adaptive_eval.options.section import HUB
 from adaptive_eval.store.reader import RunReader
@@ -105,10 +105,10 @@ def _stamp(at: float | None) -> str:
 
 
 def _model_info(model: str, developer: str, config: RunConfig | None) -> dict[str, Any]:
-    sections = [] if config is None else [one for one in config.models if one.name == model]
+    section = model_section(config, model)
     found: dict[str, Any] = {
         "name": model,
-        "id": sections[0].model_id if sections else model,
+        "id": section.model_id if section is not None else model,
         "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
     }
     if developer:
@@ -177,9 +177,8 @@ def _result(
 
 
 def _source(task: str, config: RunConfig | None, means: list[float]) -> dict[str, Any]:
-    sections = [] if config is None else [one for one in config.tasks if one.name == task]
-    if sections and sections[0].dataset.startswith(HUB):
-        section = sections[0]
+    section = task_section(config, task)
+    if section is not None and section.dataset.startswith(HUB):
         return {
             "dataset_name": task,
             "source_type": "hf_dataset",
@@ -191,8 +190,8 @@ def _source(task: str, config: RunConfig | None, means: list[float]) -> dict[str
 
 
 def _generation(model: str, config: RunConfig | None) -> dict[str, Any]:
-    sections = [] if config is None else [one for one in config.models if one.name == model]
-    sent: Mapping[str, Any] = sections[0].sampling.as_sent() if sections else {}
+    section = model_section(config, model)
+    sent: Mapping[str, Any] = section.sampling.as_sent() if section is not None else {}
     known = ("temperature", "top_p", "max_tokens")
     return {"generation_args": {name: sent[name] for name in known if name in sent}}
 

@@ -21,7 +21,7 @@ from adaptive_eval.interop.run_tables import (
     file_names,
     tasks_of_run,
 )
-from adaptive_eval.interop.stored_config import config_of_file
+from adaptive_eval.interop.stored_config import config_of_file, model_section, task_section
 from adaptive_eval.interop.trial_weights import weights_of_run
 from adaptive_eval.options.section import HUB
 from adaptive_eval.store.reader import RunReader
@@ -81,7 +81,9 @@ def _log(inspect: Any, asked: list[ModelQuestion], model: str, task: str, about:
 def _epoch(inspect: Any, cell: ModelQuestion, epoch: int, trial: Found, weights: tuple[float, ...]) -> Any:
     model, (read, written) = inspect.model, trial.tokens
     usage = model.ModelUsage(input_tokens=read, output_tokens=written, total_tokens=read + written)
-    reason = "max_tokens" if trial.finish_reason in CUT_OFF else "stop"
+    reason = "stop"
+    if trial.finish_reason in CUT_OFF:
+        reason = "max_tokens"
     output = model.ModelOutput.from_content("", trial.text, stop_reason=reason)
     output.usage = usage
     messages = [model.ChatMessageUser(content=trial.prompt)]
@@ -113,7 +115,8 @@ def _results(inspect: Any, cells: Sequence[ModelQuestion], weights: tuple[float,
     """Return the score on the task and the mean of each check: a trial weighs what it does in the score."""
     weight = sum(trial.weight for cell in cells for trial in cell.answered)
     totals = {SCORER: sum(cell.weighted(weights) for cell in cells)}
-    totals |= {name: sum(cell.weighted_check(name) for cell in cells) for name in checks_of(cells)}
+    for name in checks_of(cells):
+        totals[name] = sum(cell.weighted_check(name) for cell in cells)
     log, scores = inspect.log, []
     for name, total in totals.items():
         metric = log.EvalMetric(name="mean", value=total / weight if weight > 0.0 else 0.0)
@@ -187,11 +190,11 @@ def _write_task(
 def _sample(cell: ModelQuestion, scores: list[float], mean: float) -> dict[str, Any]:
     trials = cell.answered
     prompt, target = trials[0].prompt, trials[0].target
-    texts, extracted = zip(*((trial.text, trial.extracted) for trial in trials), strict=True)
-    doc = {"id": cell.question, "input": prompt, "target": target}
-    return {
+    texts = [trial.text for trial in trials]
+    extracted = [trial.extracted for trial in trials]
+    row: dict[str, Any] = {
         "doc_id": cell.place,
-        "doc": doc,
+        "doc": {"id": cell.question, "input": prompt, "target": target},
         "target": target,
         "arguments": {"gen_args_0": {"arg_0": prompt, "arg_1": {}}},
         "resps": [texts],
@@ -202,8 +205,10 @@ def _sample(cell: ModelQuestion, scores: list[float], mean: float) -> dict[str, 
         METRIC: mean,
         "scores": scores,
         "weight": [trial.weight for trial in trials],
-        **{name: [trial.checks.get(name) for trial in trials] for name in checks_of([cell])},
     }
+    for name in checks_of([cell]):
+        row[name] = [trial.checks.get(name) for trial in trials]
+    return row
 
 
 def _configs(reader: RunReader, tasks: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -213,8 +218,8 @@ def _configs(reader: RunReader, tasks: Iterable[str]) -> dict[str, dict[str, Any
     for task in tasks:
         about: dict[str, Any] = {"task": task, "output_type": "generate_until"}
         found[task] = about
-        sections = [] if config is None else [one for one in config.tasks if one.name == task]
-        for section in sections:
+        section = task_section(config, task)
+        if section is not None:
             about |= {
                 "dataset_path": section.dataset.removeprefix(HUB),
                 "dataset_name": section.subset,
@@ -225,9 +230,10 @@ def _configs(reader: RunReader, tasks: Iterable[str]) -> dict[str, dict[str, Any
 
 def _generation(reader: RunReader, model: str) -> dict[str, Any]:
     """Return the parameters that a model was sampled with."""
-    config = config_of_file(reader)
-    sections = [] if config is None else [one for one in config.models if one.name == model]
-    return sections[0].sampling.as_sent() if sections else {}
+    section = model_section(config_of_file(reader), model)
+    if section is not None:
+        return section.sampling.as_sent()
+    return {}
 
 
 def _summary(

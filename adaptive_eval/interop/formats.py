@@ -95,7 +95,9 @@ def _is_helm_score(name: str) -> bool:
 def _helm_metric(known: set[str]) -> str:
     """Return the metric that is read if none is chosen: the only one, else exact_match."""
     scores = [name for name in known if _is_helm_score(name)]
-    return scores[0] if len(scores) == 1 else "exact_match"
+    if len(scores) == 1:
+        return scores[0]
+    return "exact_match"
 
 
 def _promptfoo(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
@@ -104,7 +106,8 @@ def _promptfoo(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
     first = None
     for row in data["results"]["results"]:
         label = str(row.get("promptIdx", 0))
-        first = label if first is None else first
+        if first is None:
+            first = label
         fields = {"task": described}
         if label != first:
             other = f" (prompt {label})"
@@ -241,8 +244,12 @@ def _details(row: Values) -> Values:
     """Return the columns as objects, which older versions stored as text, and the gold choice."""
     columns = {name: _object(row[name]) for name in ("doc", "metric", "model_response")}
     choices, index = columns["doc"].get("choices") or [], columns["doc"].get("gold_index")
-    first = index[0] if isinstance(index, list) and index else index
-    target = str(choices[first]).strip() if choices and isinstance(first, int) else ""
+    first = index
+    if isinstance(index, list) and index:
+        first = index[0]
+    target = ""
+    if choices and isinstance(first, int):
+        target = str(choices[first]).strip()
     return {**columns, "target": target}
 
 
@@ -257,13 +264,16 @@ def _object(value: Any) -> Values:
 
 def _result(row: Values) -> Values:
     provider, prompt, answer = row["provider"], row.get("prompt") or {}, row.get("response") or {}
-    named = provider.get("label") or provider["id"] if isinstance(provider, dict) else provider
+    named = provider
+    if isinstance(provider, dict):
+        named = provider.get("label") or provider["id"]
+    asked = sorted((str(name), str(value)) for name, value in (row.get("vars") or {}).items())
     fields = {
         "model": str(named),
         "prompt": str(prompt.get("raw", "") if isinstance(prompt, dict) else prompt),
         "text": str(answer.get("output") or ""),
         "latency": float(row.get("latencyMs") or 0) / 1000.0,
-        "asked": sorted((str(name), str(value)) for name, value in (row.get("vars") or {}).items()),
+        "asked": asked,
     }
     # failureReason 2: the provider failed; 1: an assertion did, which is an answer
     if row.get("failureReason") == 2 or (row.get("error") and "output" not in answer):
@@ -283,15 +293,16 @@ def _openai_page(data: Any, path: Path, choices: Choices) -> Iterator[Values]:
 def _openai_item(row: Values) -> Values:
     """Return model, texts and tokens of an output item, and the score of each grader."""
     sample = row.get("sample") or {}
-    usage, asked, given = sample.get("usage") or {}, sample.get("input") or (), sample.get("output") or ()
+    usage = sample.get("usage") or {}
+    messages, replies = sample.get("input") or [{}], sample.get("output") or [{}]
     graded = {}
     for result in row["results"]:
         score = result.get("score")
         graded[str(result["name"])] = result.get("passed") if score is None else score
     fields = {
         "graded": graded,
-        "prompt": _words(asked[-1].get("content", "")) if asked else "",
-        "text": _words(given[-1].get("content") or "") if given else "",
+        "prompt": _words(messages[-1].get("content", "")),
+        "text": _words(replies[-1].get("content") or ""),
         "finish_reason": str(sample.get("finish_reason") or ""),
         "prompt_tokens": int(usage.get("prompt_tokens") or 0),
         "completion_tokens": int(usage.get("completion_tokens") or 0),
@@ -310,7 +321,9 @@ def _openai_item(row: Values) -> Values:
 
 def _beside(path: Path, name: str) -> dict[str, Any]:
     file = path.with_name(name)
-    return json_object(file) if file.exists() else {}
+    if file.exists():
+        return json_object(file)
+    return {}
 
 
 def _helm_named(path: Path) -> tuple[str | None, None]:
@@ -407,7 +420,9 @@ TABLE = Format("table", {})
 def format_of_object(data: Values, path: Path) -> Format | None:
     """Return the format that a JSON file's object or name tells; None if only its rows tell it."""
     for known in FORMATS:
-        told = all(find(data, key)[0] for key in known.top) if known.top else path.name in dict(known.files)
+        told = all(find(data, key)[0] for key in known.top)
+        if not known.top:
+            told = path.name in dict(known.files)
         if told and known.rows and known.whole:
             row = next(known.rows(data, path, Choices()), {}) if known.keys else {}
             if all(find(row, key)[0] for key in known.keys):

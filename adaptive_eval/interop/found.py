@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
+from tokenize import TokenError
 from types import MappingProxyType
 from typing import Any, TypeAlias
 from zipfile import BadZipFile
@@ -30,7 +31,10 @@ DEFAULT_TASK = "recorded"
 MOST_FLAWS = 10
 """Mistakes of a file that a message lists."""
 
-_UNREADABLE = (EOFError, MemoryError, RecursionError, BadZipFile, zlib.error, zstandard.ZstdError)
+_UNREADABLE = (
+    *(ArithmeticError, BadZipFile, EOFError, MemoryError, RecursionError, TokenError),
+    *(zlib.error, zstandard.ZstdError),
+)
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _NONE_OF: Mapping[Path, str] = MappingProxyType({})
@@ -221,34 +225,38 @@ def checked(log: Log) -> Iterator[Found]:
             first.setdefault(piece.words, piece)
             like[piece.words] += 1
     if first:
-        flaws = [
-            replace(flaw, words=f"{words}; and {like[words] - 1:,} more like it") if like[words] > 1 else flaw
-            for words, flaw in first.items()
-        ]
+        flaws = []
+        for words, flaw in first.items():
+            if like[words] > 1:
+                flaw = replace(flaw, words=f"{words}; and {like[words] - 1:,} more like it")
+            flaws.append(flaw)
         raise flawed(log.path, flaws, number - like.total() + len(flaws))
 
 
-def flawed(path: Path, flaws: Iterable[Flaw], number: int | None = None) -> UsageError:
+def flawed(path: Path, flaws: Iterable[Flaw], number: int | None) -> UsageError:
     """Return the error that lists the flaws of a file; `number` flaws if not all are given."""
     listed = list(flaws)
     count = len(listed) if number is None else number
-    lines = [f"  {flaw.place}: {flaw.words}" if flaw.place else f"  {flaw.words}" for flaw in listed]
+    lines = []
+    for flaw in listed:
+        place = f"{flaw.place}: " if flaw.place else ""
+        lines.append(f"  {place}{flaw.words}")
     if count > len(listed):
         lines.append(f"  … and {count - len(listed):,} more")
     return OutcomesError("\n".join([f"{path}: cannot be read as outcomes:", *lines]))
 
 
-def audited(audit: IndependenceAudit, log: Log, found: Found) -> Found:
-    """Return a trial, and by its text whether it may be a copy of an earlier answer to the same question.
+def audited(audit: IndependenceAudit, log: Log, found: Found) -> tuple[bool, int]:
+    """Return whether a trial's answer may be a copy of an earlier one, and what tells its text from others.
 
     Without the text of the answer its score and number of tokens are compared. A run has found its own.
     """
     if found.missing is not None or log.format == RUN:
-        return found
+        return found.repeats, found.answer
     text = found.text if found.text and found.whole else f"{found.category} {found.score} {found.tokens[1]}"
     completion = Completion(text, "")
     kind = audit.observe(found.model, (found.task, found.question), completion)
-    return replace(found, repeats=kind == SAME_TEXT or found.repeats, answer=completion.digest + 1)
+    return kind == SAME_TEXT or found.repeats, completion.digest + 1
 
 
 @contextmanager
@@ -273,11 +281,13 @@ def in_range(value: Any, name: str, scores: tuple[float, float] | None = None) -
     low, high = scores or (0.0, 1.0)
     try:
         score = float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         score = nan
     if not low <= score <= high:
-        more = "" if scores else "; if scores have another range, say it, such as analyze --range 1,10"
-        raise ValueError(f"{name}: {value!r} is not a score from {low:g} to {high:g}{more}")
+        more = "; if scores have another range, say it, such as analyze --range 1,10"
+        if scores:
+            more = ""
+        raise ValueError(f"{name}: {value!r:.60} is not a score from {low:g} to {high:g}{more}")
     return score
 
 
@@ -288,7 +298,9 @@ def chosen_metric(path: Path, wanted: str | None, there: Collection[str]) -> str
         raise OutcomesError(f"{path}: it has the metrics {listed}; choose one with --metric")
     if wanted is not None and wanted not in there:
         raise OutcomesError(f"{path}: there is no metric {wanted!r}; there are {listed}")
-    return next(iter(there)) if wanted is None else wanted
+    if wanted is None:
+        return next(iter(there))
+    return wanted
 
 
 def content_of(*parts: object) -> str:

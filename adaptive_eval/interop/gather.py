@@ -1,4 +1,4 @@
-"""Gathering the trials of several logs in one table, on disk, and their places in a trial sequence."""
+"""Gathering the trials of several logs in one table, on disk."""
 
 import hashlib
 import json
@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from adaptive_eval.core.discard_words import redrawn_words
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import Coded, OutcomesError
 from adaptive_eval.interop.found import RUN, Flaw, Found, Log, audited, checked, flawed
-from adaptive_eval.simulate.coins import asked
-from adaptive_eval.trial import COPY_REASON, ScoreRange
+from adaptive_eval.interop.sequences import Ints, TrialCells, random_order
+from adaptive_eval.trial import COPY_REASON, DiscardCause, ScoreRange
 from adaptive_eval.trial import NOT_THERE as NOT_THERE
-from scorio.sequential.parts import RunSequence
 
 WORTH = "worth of the categories"
 
@@ -32,8 +30,6 @@ FEWEST_AGAIN = 10
 
 MOST_NAMED = 5
 """Questions that a note names."""
-
-Ints = npt.NDArray[np.int64]
 
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -59,19 +55,8 @@ _TEXT = "answer * max(repeats) OVER (PARTITION BY model, question, answer)"
 
 _REST = (
     *("text", "finish_reason", "extracted", "reason", "tokens", "latency", "finished_at"),
-    *("discarded", "redrawn", "repeats"),
+    *("discarded", "redrawn"),
 )
-
-
-@dataclass(frozen=True)
-class TrialCells:
-    """The cell of every trial, sorted by model, question and place within the cell; arrays of shape (n,)."""
-
-    rows: Ints  # what :meth:`Gatherer.trials` looks up
-    # numbers of model and question; questions are counted over all tasks
-    model: Ints
-    question: Ints
-    repeat: Ints  # how many trials of the cell come before
 
 
 @dataclass(frozen=True)
@@ -90,6 +75,8 @@ class Gathered:
     notes: tuple[str, ...]
     copies: int = 0  # answers that are copies of earlier ones; they are missing trials
     alike: bool = False  # whether every model has as many trials of each question as the others
+    # causes of discarded draws for which another draw counts in every log
+    redrawn: frozenset[DiscardCause] = frozenset()
 
     @property
     def most_scores(self) -> int:
@@ -111,7 +98,7 @@ class _GatheredTask:
 class Gatherer:
     """Takes one log after another."""
 
-    def __init__(self, folder: Path, scores: ScoreRange | None = None, *, independent: bool = False) -> None:
+    def __init__(self, folder: Path, scores: ScoreRange | None, *, independent: bool) -> None:
         self._range = scores
         self._audit = IndependenceAudit({}, independent=independent)
         self._db = sqlite3.connect(folder / GATHERED, isolation_level=None)
@@ -129,6 +116,8 @@ class Gatherer:
         self._logs = 0
         self._copies = 0
         self._redrawn: Counter[str] = Counter()  # trials of each model in which another draw counts
+        self._redrawn_causes: set[DiscardCause] = set()  # why draws of those were given up
+        self._lost_causes: set[frozenset[DiscardCause]] = set()  # why draws of each other trial were
         self._repeats = False  # whether an answer may be a copy
         self._in_order = True
 
@@ -202,13 +191,19 @@ class Gatherer:
         if number is None:
             number = self._next.get((model, question, series), 0)
             self._next[model, question, series] = number + 1
-        found = audited(self._audit, log, found)
-        self._repeats |= found.repeats
+        repeats, answer = audited(self._audit, log, found)
+        self._repeats |= repeats
         self._copies += found.missing == COPY_REASON
-        rest = json.dumps({name: value for name in _REST if (value := getattr(found, name))})
+        rest = {name: value for name in _REST if (value := getattr(found, name))}
+        if repeats:
+            rest["repeats"] = True
         self._redrawn[found.model] += found.redrawn
         lost = bool(found.discarded) and not found.redrawn
-        result = (found.category, found.score, found.missing, lost, found.answer, found.repeats, rest)
+        if lost:
+            self._lost_causes.add(frozenset(found.discarded))
+        else:
+            self._redrawn_causes.update(found.discarded)
+        result = (found.category, found.score, found.missing, lost, answer, repeats, json.dumps(rest))
         try:
             self._db.execute(_INSERT, (model, question, series, number, *result))
         except sqlite3.IntegrityError:
@@ -280,7 +275,10 @@ class Gatherer:
         notes = (*self._read, *self._audit.remarks(), *self._notes(tasks))
         groups = {name: self._groups(name, task) for name, task in tasks.items() if self._clusters}
         told = weights, frozenset(self._rules), groups, notes, self._copies
-        return Gathered(tuple(self._models), questions, categories, scores, *told, self._is_alike())
+        redrawn = frozenset(self._redrawn_causes)
+        if any(redrawn >= causes for causes in self._lost_causes):
+            redrawn = frozenset()  # some logs take for lost what others count
+        return Gathered(tuple(self._models), questions, categories, scores, *told, self._is_alike(), redrawn)
 
     def _is_alike(self) -> bool:
         """Tell whether the models have as many trials of each question; one that a model lacks is lost."""
@@ -336,7 +334,9 @@ class Gatherer:
                 ]
                 if lacking:
                     named = ", ".join(lacking[:MOST_NAMED])
-                    more = f" and {len(lacking) - MOST_NAMED:,} more" if len(lacking) > MOST_NAMED else ""
+                    more = ""
+                    if len(lacking) > MOST_NAMED:
+                        more = f" and {len(lacking) - MOST_NAMED:,} more"
                     yield (
                         f"task {name!r}: model {model!r} has no trial of {len(lacking):,} of "
                         f"{len(task.questions):,} questions: {named}{more}"
@@ -391,96 +391,3 @@ class Gatherer:
             result = {"category": category, "score": score, "missing": missing}
             found[row] = {**result, "prompt": prompt or "", "target": target or "", **json.loads(rest)}
         return found
-
-
-def random_order(model: Ints, question: Ints) -> Ints:
-    """Return places of trials sorted by model and question, those of a cell in random order."""
-    return np.lexsort((np.random.default_rng(0).random(model.size), question, model))
-
-
-MISSING_TRIAL = -1
-"""Row of an index that has no recorded trial."""
-
-LONGEST = 20_000_000
-"""Trials that a model's trial sequence may have."""
-
-
-@dataclass(frozen=True)
-class TrialSequences:
-    """The trial sequences of all models; arrays of shape (n,), sorted by index and model."""
-
-    # the trial's row number; :data:`MISSING_TRIAL` where an index before the model's last has none
-    row: Ints
-    # whose index it is
-    model: Ints
-    index: Ints
-    ends: Ints  # trials of each model's sequence
-
-
-def sequences_of(cells: TrialCells, models: int, run_sequence: RunSequence) -> TrialSequences:
-    """Place recorded trials in the trial sequence: trial r of a cell where it is asked for the r-th time.
-
-    Examples
-    --------
-    >>> zeros = np.zeros(3, dtype=np.int64)
-    >>> cells = TrialCells(np.arange(3), zeros, np.array([0, 0, 1]), np.array([0, 1, 0]))
-    >>> sequences = sequences_of(cells, 1, RunSequence([2], seed=None))
-    >>> sequences.row.tolist(), sequences.ends.tolist()
-    ([0, 2, 1], [3])
-    """
-    index = _indices(cells, run_sequence)
-    ends = np.zeros(models, dtype=np.int64)
-    np.maximum.at(ends, cells.model, index + 1)
-    rows, owners, indices = [cells.rows], [cells.model], [index]
-    for model, end in enumerate(ends.tolist()):
-        there = np.zeros(end, dtype=bool)
-        there[index[cells.model == model]] = True
-        gaps = np.flatnonzero(~there)
-        rows.append(np.full(gaps.size, MISSING_TRIAL))
-        owners.append(np.full(gaps.size, model))
-        indices.append(gaps)
-    row, owner, place = (np.concatenate(parts).astype(np.int64) for parts in (rows, owners, indices))
-    order = np.lexsort((owner, place))
-    return TrialSequences(row[order], owner[order], place[order], ends)
-
-
-def _indices(cells: TrialCells, run_sequence: RunSequence) -> Ints:
-    """Return the index of each trial."""
-    depth = np.zeros(run_sequence.questions, dtype=np.int64)
-    np.maximum.at(depth, cells.question, cells.repeat + 1)
-    first = np.cumsum(depth) - depth
-    index_of = np.zeros(int(depth.sum()), dtype=np.int64)
-    start, left = 0, index_of.size
-    while left:
-        stop = start + max(2 * run_sequence.questions, 4096)
-        if stop > LONGEST:
-            raise OutcomesError(
-                f"one question has {int(depth.max()):,} trials of a model, most far fewer: a sequence "
-                f"along all {run_sequence.questions:,} questions would have more than {LONGEST:,} trials. "
-                "Leave the surplus out"
-            )
-        question, repeat = (
-            of_all[0] for of_all in asked(run_sequence, np.zeros(1, dtype=np.int64), start, stop)
-        )
-        wanted = np.flatnonzero(repeat < depth[question])
-        index_of[first[question[wanted]] + repeat[wanted]] = start + wanted
-        left -= wanted.size
-        start = stop
-    return np.asarray(index_of[first[cells.question] + cells.repeat])
-
-
-def first_indices(
-    questions: Sequence[str], depth: int, run_sequence: RunSequence
-) -> dict[tuple[str, int], int]:
-    """Return the index of each repeat, counted from 1, of each question.
-
-    Examples
-    --------
-    >>> first_indices(("a", "b"), 2, RunSequence([2], seed=None))
-    {('a', 1): 0, ('a', 2): 2, ('b', 1): 1, ('b', 2): 3}
-    """
-    question = np.repeat(np.arange(len(questions)), depth)
-    repeat = np.tile(np.arange(depth), len(questions))
-    indices = _indices(TrialCells(question, np.zeros_like(question), question, repeat), run_sequence)
-    places = zip(question.tolist(), repeat.tolist(), indices.tolist(), strict=True)
-    return {(questions[place], number + 1): index for place, number, index in places}

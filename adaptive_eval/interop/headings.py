@@ -106,7 +106,9 @@ def read_headings(
         if "question" not in found and "question" not in given:
             found.update(_identity(rows, [name for name in first if name not in (*verdicts, *taken)]))
         where = found.get("question") or given.get("question")
-        questions = f"the questions are in {where!r}" if where else "a row is a question"
+        questions = "a row is a question"
+        if where:
+            questions = f"the questions are in {where!r}"
         words = f"read with a column a model: {', '.join(verdicts)}; {questions}"
         unread = [
             name for name in first if name and name not in (*verdicts, *found.values(), *given.values())
@@ -128,7 +130,9 @@ def verdict_of(cell: Any, scores: ScoreRange | None) -> Any:
     [1, 0.835, 0.25, None, True, 'maybe']
     """
     if not isinstance(cell, str):
-        return None if cell != cell else cell  # not a number
+        if cell != cell:  # not a number
+            return None
+        return cell
     text = cell.strip().lower()
     if text in _NO_ANSWER or text in WORDS:
         return WORDS.get(text)
@@ -137,7 +141,9 @@ def verdict_of(cell: Any, scores: ScoreRange | None) -> Any:
         return cell
     number = float(match[1].replace(",", "."))
     is_share = bool(match[2]) and (scores is None or scores[1] <= 1.0)
-    return number / 100.0 if is_share else number
+    if is_share:
+        return number / 100.0
+    return number
 
 
 def outside(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[float, float] | None:
@@ -148,7 +154,10 @@ def outside(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[float, float]
         if not isinstance(value, int | float | None):
             return None
         if value is not None:
-            numbers.append(float(value))
+            try:
+                numbers.append(float(value))
+            except OverflowError:  # hundreds of digits are no score
+                return None
     if not numbers or 0.0 <= min(numbers) <= max(numbers) <= 1.0:
         return None
     return min(numbers), max(numbers)
@@ -176,7 +185,9 @@ def _named_columns(row: Mapping[str, Any], given: Mapping[str, str]) -> dict[str
         if has_verdict and ours in _VERDICTS:
             continue
         taken = {*found.values(), *given.values()}
-        candidates = [ours] if ours in row else [headings[name] for name in names if name in headings]
+        candidates = [headings[name] for name in names if name in headings]
+        if ours in row:
+            candidates = [ours]
         free = [name for name in candidates if name not in taken]
         if ours not in given and free:
             found[ours] = free[0]

@@ -21,15 +21,8 @@ from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSp
 from adaptive_eval.core.stored_spec import SESSION, spec_to_json
 from adaptive_eval.errors import OutcomesError, RunExists, RunFileError, UsageError
 from adaptive_eval.interop.found import IMPORTED, Log, require_independent, weighted
-from adaptive_eval.interop.gather import (
-    GATHERED,
-    NOT_THERE,
-    Gathered,
-    Gatherer,
-    TrialCells,
-    TrialSequences,
-    sequences_of,
-)
+from adaptive_eval.interop.gather import GATHERED, NOT_THERE, Gathered, Gatherer
+from adaptive_eval.interop.sequences import TrialCells, TrialSequences, sequences_of
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import (
@@ -70,7 +63,9 @@ class TaskCategories:
             assert self.by_score is not None
             return self.by_score[trial["score"]]
         category: int | None = trial["category"]
-        return category if category is None or self.by_score is None else self.by_score[float(category)]
+        if category is None or self.by_score is None:
+            return category
+        return self.by_score[float(category)]
 
 
 def _levels(
@@ -143,7 +138,7 @@ def default_spec(gathered: Gathered, tasks: tuple[TaskSpec, ...]) -> SessionSpec
     goal = GoalSpec("ranking" if len(models) > 1 else "budget")
     grouped = any(task.clusters is not None for task in tasks)
     stopping = StoppingSpec(target="population" if grouped else "benchmark")
-    return SessionSpec(tuple(ModelSpec(name) for name in models), tasks, goal, stopping)
+    return SessionSpec(tuple(map(ModelSpec, models)), tasks, goal, stopping)
 
 
 def import_logs(
@@ -175,7 +170,7 @@ def import_logs(
             for name, ids in gathered.tasks.items():
                 tasks.append(TaskSpec(name, ids, levels[name].weights, gathered.clusters.get(name)))
             cells = gatherer.cells()
-            spec = decide(gathered, weighted(tasks, logs))
+            spec = replace(decide(gathered, weighted(tasks, logs)), redrawn=gathered.redrawn)
             require_independent(spec, logs)
             session = Session(_without_early_repeats(spec, cells))
             sequences = sequences_of(cells, len(gathered.models), session.board.run_sequence)
@@ -347,7 +342,8 @@ class _Copy:
         category = levels.category(trial)
         sent = {name: trial[name] for name in ("prompt", "target") if trial[name]}
         at = trial.get("finished_at") or time.time()
-        discarded = () if trial.get("redrawn") else tuple(trial.get("discarded", ()))
+        counts_by_itself = trial.get("redrawn") and not self.gathered.redrawn
+        discarded = () if counts_by_itself else tuple(trial.get("discarded", ()))
         if category is None:
             self.counts["missing"] += 1
             why = trial["missing"] or "no answer"

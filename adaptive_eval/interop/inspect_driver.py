@@ -74,7 +74,9 @@ class SampleLimits:
             number = len(spent)
             spent.append(Usage(most, most_written))
             result = await generate(input=input, tools=tools, tool_choice=tool_choice, config=config)
-            output = result[0] if isinstance(result, tuple) else result
+            output = result
+            if isinstance(result, tuple):
+                output = result[0]
             usage = getattr(output, "usage", None)
             if usage is not None:
                 spent[number] = usage_of([usage])
@@ -184,7 +186,9 @@ class _Feed:
             return []
         await self._wake.wait()
         self._wake.clear()
-        return None if self._closed else []
+        if self._closed:
+            return None
+        return []
 
     async def sample_complete(self, sample: Any) -> None:
         """Take Inspect's record of a sample that has ended."""
@@ -264,6 +268,7 @@ def _asked(messages: Sequence[Message]) -> SampleMessage:
 
 def _completion(sample: Any, model: str, tokens: Usage) -> SampleCompletion:
     reasons = [str(choice.stop_reason) for choice in sample.output.choices]  # none, without a generation
+    scores = {name: (score.value, score.answer) for name, score in (sample.scores or {}).items()}
     cut = sample.limit is not None or any(reason in CUT_OFF for reason in reasons)
     return SampleCompletion(
         sample.output.completion,
@@ -272,7 +277,7 @@ def _completion(sample: Any, model: str, tokens: Usage) -> SampleCompletion:
         float(sample.working_time or sample.total_time or 0.0),
         sample.output.model or model,
         str(sample.uuid or ""),
-        scores={name: (score.value, score.answer) for name, score in (sample.scores or {}).items()},
+        scores=scores,
         discarded=_given_up(sample),
     )
 
@@ -389,7 +394,7 @@ def require_drivable(config: RunConfig) -> None:
             raise UsageError(f"model {model.name!r}: Inspect does not send extra_body.metadata; leave it out")
 
 
-def generate_options(model: ModelConfig, address: str = "") -> dict[str, Any]:
+def generate_options(model: ModelConfig, address: str) -> dict[str, Any]:
     """Return what a model is asked with, by the names of Inspect's GenerateConfig."""
     sent = model.sampling.as_sent()
     options = {name: sent[name] for name in _SAMPLING if name in sent}

@@ -87,6 +87,7 @@ class _Opened:
         except ValueError as error:
             return Flaw(place, str(error))
         usage = summary.model_usage.get(str(self.header.eval.model))
+        tokens = (0, 0) if usage is None else (usage.input_tokens, usage.output_tokens)
         target = summary.target if isinstance(summary.target, str) else ", ".join(summary.target)
         prompt = _text(summary.input)
         return Found(
@@ -100,7 +101,7 @@ class _Opened:
             finish_reason="length" if summary.limit in _CUT_OFF else "",
             prompt=prompt,
             target=target,
-            tokens=(0, 0) if usage is None else (usage.input_tokens, usage.output_tokens),
+            tokens=tokens,
             latency=float(summary.working_time or summary.total_time or 0.0),
             finished_at=_unix(summary.completed_at),
             uuid=str(summary.uuid or ""),

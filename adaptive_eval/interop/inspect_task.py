@@ -87,7 +87,9 @@ def sample_text(sample: Any) -> str:
     """Return the prompt of a sample as text; of a conversation its last message."""
     if isinstance(sample.input, str):
         return sample.input
-    return str(sample.input[-1].text) if sample.input else ""
+    if sample.input:
+        return str(sample.input[-1].text)
+    return ""
 
 
 _LETTERS: Mapping[str, float] = MappingProxyType({"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0})
@@ -217,7 +219,7 @@ class StopEarly:
         model = ModelSpec(str(task.model))
         spec = SessionSpec((model,), (TaskSpec(str(task.task), ids),), self.goal, self._stopping)
         self._session = Session(spec)
-        from adaptive_eval.interop.gather import first_indices  # with what reads logs
+        from adaptive_eval.interop.sequences import first_indices  # with what reads logs
 
         self._indices = first_indices(ids, epochs, self._session.board.run_sequence)
         return "adaptive-eval"
@@ -271,4 +273,6 @@ class StopEarly:
         if name is None or name not in scores:
             return None
         number = score_value(scores[name].score.value)
-        return None if number is None else int(in_range(number, name) >= self._right_from)
+        if number is None:
+            return None
+        return int(in_range(number, name) >= self._right_from)

@@ -105,7 +105,8 @@ class _Samples:
                 yield Flaw(place, "is no sample of lm-evaluation-harness: it lacks doc_id, resps or target")
                 continue
             name = str(row.get("filter", "none"))
-            used = name if used is None else used
+            if used is None:
+                used = name
             if name != used:
                 others.add(name)
                 continue
@@ -193,7 +194,9 @@ def _own_scores(row: Mapping[str, Any], answers: list[str] | None) -> list[objec
     """Return what each answer is worth, in a file that this package has exported."""
     scores = row.get("scores")
     known = isinstance(scores, list) and answers is not None and len(scores) == len(answers)
-    return scores if known else None
+    if known:
+        return scores
+    return None
 
 
 def _answers(row: Mapping[str, Any]) -> list[str] | None:
@@ -202,7 +205,9 @@ def _answers(row: Mapping[str, Any]) -> list[str] | None:
     one_request = isinstance(resps, list) and len(resps) == 1 and isinstance(resps[0], list)
     if not one_request or not all(isinstance(text, str) for text in resps[0]):
         return None
-    return None if isinstance(_first_arguments(row).get("arg_1"), str) else list(resps[0])
+    if isinstance(_first_arguments(row).get("arg_1"), str):
+        return None
+    return list(resps[0])
 
 
 def _doc(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -213,12 +218,16 @@ def _first_arguments(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what the model was first asked with."""
     arguments = row.get("arguments")
     first = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
-    return first if isinstance(first, dict) else {}
+    if isinstance(first, dict):
+        return first
+    return {}
 
 
 def _content(row: Mapping[str, Any]) -> str:
     hashes = [row[name] for name in _HASHES if isinstance(row.get(name), str)]
-    return content_of(*hashes) if hashes else content_of(row.get("doc"), row["target"])
+    if hashes:
+        return content_of(*hashes)
+    return content_of(row.get("doc"), row["target"])
 
 
 def _prompt(row: Mapping[str, Any]) -> str:
@@ -230,8 +239,12 @@ def _prompt(row: Mapping[str, Any]) -> str:
         except ValueError:
             return prompt[0]
         last = messages[-1] if isinstance(messages, list) and messages else None
-        return str(last.get("content", "")) if isinstance(last, dict) else prompt[0]
-    return prompt if isinstance(prompt, str) else ""
+        if isinstance(last, dict):
+            return str(last.get("content", ""))
+        return prompt[0]
+    if isinstance(prompt, str):
+        return prompt
+    return ""
 
 
 _NOT_THE_METRICS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")

@@ -85,7 +85,9 @@ def _filters(task: Any) -> list[Any]:
 
 def _ends(task: Any) -> list[str]:
     found = (task.config.generation_kwargs or {}).get("until") or []
-    return [found] if isinstance(found, str) else [end for end in found if end]
+    if isinstance(found, str):
+        return [found]
+    return [end for end in found if end]
 
 
 _Sources: TypeAlias = tuple[tuple[str, int, int], ...]

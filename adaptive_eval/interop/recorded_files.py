@@ -9,12 +9,14 @@ from typing import TypeAlias
 import numpy as np
 
 from adaptive_eval.errors import Coded, DatasetError, OutcomesError
+from adaptive_eval.interop.archives import archive_log, archive_outcomes
 from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Log, first_row
-from adaptive_eval.interop.gather import Gatherer, random_order
+from adaptive_eval.interop.gather import Gatherer
 from adaptive_eval.interop.inspect_logs import inspect_log
 from adaptive_eval.interop.lm_eval import is_samples_row, samples_log
 from adaptive_eval.interop.run_tables import parts_of, run_log
-from adaptive_eval.interop.tabular import archive_log, archive_outcomes, begin_of, files_in, table_log
+from adaptive_eval.interop.sequences import random_order
+from adaptive_eval.interop.tabular import begin_of, files_in, table_log
 from adaptive_eval.simulate.recorded import LOST, NO_TRIAL, RecordedOutcomes
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.tasks.rows import ending_of, uncompressed
@@ -85,7 +87,9 @@ def open_log(path: Path, choices: Choices, *, texts: bool = True) -> Log:
     """Return the log in one file, run, or folder of the parts of a table."""
     if path.is_dir():
         in_parts = not (path / RUN_FILE).exists() and parts_of(path)
-        return table_log(path, choices) if in_parts else run_log(path, choices, texts=texts)
+        if in_parts:
+            return table_log(path, choices)
+        return run_log(path, choices, texts=texts)
     ending = ending_of(path)
     reader = _BY_ENDING.get(ending)
     if reader is not None:
@@ -178,7 +182,7 @@ def _read(paths: Sequence[Path], choices: Choices, *, any_order: bool) -> Record
             gatherer.close()
 
 
-def logs_of_runs(paths: Sequence[Path], cluster: str | None = None) -> list[Log]:
+def logs_of_runs(paths: Sequence[Path], cluster: str | None) -> list[Log]:
     """Return the logs in the folders of `paths`: those of runs say what categories and tasks are worth."""
     return open_logs([path for path in paths if path.is_dir()], Choices(cluster=cluster), texts=False)
 
@@ -215,7 +219,9 @@ def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes | Non
     warnings += [f"{name} is left out: none of its trials has an answer" for name in silent]
     told = gathered.copies, tuple(warnings), frozenset(gathered.weights.values())
     groups = [group for task in gathered.tasks for group in gathered.clusters.get(task, ())]
-    clusters = tuple(groups[column] for column in asked.tolist()) if groups else None
+    clusters = None
+    if groups:
+        clusters = tuple(groups[column] for column in asked.tolist())
     here = np.ix_(models, asked)
     kept = None if texts is None else texts[here]
     return RecordedOutcomes(names, known, table[here], *told, clusters, gathered.rules, kept)

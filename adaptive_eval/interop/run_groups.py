@@ -6,12 +6,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from adaptive_eval.config import RunConfig, parse_config
-from adaptive_eval.core.stored_spec import SESSION, spec_from_json
+from adaptive_eval.core.stored_spec import SESSION
 from adaptive_eval.errors import OutcomesError, UsageError
 from adaptive_eval.interop.found import IMPORTED, Found, Piece, cluster_in
-from adaptive_eval.store.file_errors import decoding
+from adaptive_eval.interop.stored_config import session_of_file
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.tasks.load import load_task
 from adaptive_eval.tasks.sources import EXECUTABLE
 from adaptive_eval.tasks.task import Task
@@ -22,11 +21,9 @@ Groups = Mapping[str, Mapping[str, str]]
 
 def stored_groups(reader: RunReader) -> Groups:
     """Return the groups by which a run is decided."""
-    text = reader.meta().get(SESSION)
-    if text is None:
+    if SESSION not in reader.meta():
         return {}
-    with decoding(reader.directory / RUN_FILE):
-        tasks = [task for task in spec_from_json(text).tasks if task.clusters is not None]
+    tasks = [task for task in session_of_file(reader).tasks if task.clusters is not None]
     return {task.name: dict(zip(task.questions, task.clusters or (), strict=True)) for task in tasks}
 
 
@@ -42,7 +39,8 @@ def groups_by_field(reader: RunReader, field: str) -> Groups:
     with suppress(KeyError, UsageError):
         config = parse_config(meta["config"], meta["source"], meta["base_dir"])
         tasks = unchanged_tasks(meta, config)
-        tasks = tasks if len(tasks) == len(config.tasks) else []
+        if len(tasks) != len(config.tasks):
+            tasks = []
     if not tasks:
         raise OutcomesError(
             f"{reader.directory}: --map cluster={field} is a field of the datasets, and one of them is not "

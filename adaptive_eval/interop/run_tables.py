@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from adaptive_eval.config import parse_config
-from adaptive_eval.core.results import Results, from_json
+from adaptive_eval.core.results import Results
 from adaptive_eval.errors import OutcomesError, UsageError, library
 from adaptive_eval.interop.found import IMPORTED, RUN, Choices, Found, Log, Piece, content_of
 from adaptive_eval.interop.run_groups import groups_by_field, in_groups, stored_groups
@@ -23,6 +23,7 @@ from adaptive_eval.interop.stored_config import (
     independent_copies,
     redrawn_causes,
     redrawn_trials,
+    run_rule,
     with_lost_draws,
 )
 from adaptive_eval.interop.trial_weights import Weights, weights_of_run
@@ -42,6 +43,7 @@ from adaptive_eval.trial import (
     shown_message,
 )
 from adaptive_eval.views.inert import without_formula
+from adaptive_eval.views.reading import stored_results
 
 _TYPES = (
     ("string", "model task question"),
@@ -122,7 +124,9 @@ def _row(record: TrialRecord, weights: tuple[float, ...] | None, about: RunDescr
 
 def _parts(whole: object | None, *names: str) -> dict[str, Any]:
     """Return some attributes by name; nothing of what is not there."""
-    return {} if whole is None else {name: getattr(whole, name) for name in names}
+    if whole is None:
+        return {}
+    return {name: getattr(whole, name) for name in names}
 
 
 def write_csv(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:
@@ -155,7 +159,8 @@ def _cell(value: Any) -> Any:
 
 _PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n"}
 _PICTURES |= {code: f"\\x{code:02x}" for code in range(0x7F, 0xA0)}
-"""What is shown of control characters, which could act on a terminal; line feeds and tabs of a text stay."""
+_PICTURES |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+"""What is shown of characters that act on a terminal or turn a line around; line ends and tabs stay."""
 
 
 def write_jsonl(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:
@@ -171,10 +176,11 @@ def encodable(row: Mapping[str, Any]) -> dict[str, Any]:
     >>> encodable({"text": "half \ud83d", "step": 1})
     {'text': 'half ?', 'step': 1}
     """
-    return {
-        name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-        for name, value in row.items()
-    }
+    found = dict(row)
+    for name, value in row.items():
+        if isinstance(value, str):
+            found[name] = value.encode("utf-8", "replace").decode()
+    return found
 
 
 PART_ROWS = 100_000
@@ -192,11 +198,11 @@ def write_parquet(rows: Iterator[Mapping[str, Any]], path: Path) -> None:
     schema = arrow.schema([(name, getattr(arrow, COLUMNS.get(name, "float64"))()) for name in names])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         while batch:
-            writer.write_table(arrow.Table.from_pylist([encodable(row) for row in batch], schema=schema))
+            writer.write_table(arrow.Table.from_pylist(list(map(encodable, batch)), schema=schema))
             batch = list(islice(rows, _BATCH))
 
 
-def write_parts(rows: Iterator[Mapping[str, Any]], folder: Path, part_rows: int = PART_ROWS) -> list[Path]:
+def write_parts(rows: Iterator[Mapping[str, Any]], folder: Path, part_rows: int) -> list[Path]:
     """Write rows as a folder of Parquet files, which appears whole or not at all."""
     _require_replaceable(folder)
     draft, former = (folder.with_name(f".{folder.name}.{word}") for word in ("new", "old"))
@@ -269,29 +275,20 @@ def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
     if choices.task is not None and len(set(questions)) < len(questions):
         raise OutcomesError(f"{directory}: a question is in several tasks, which --task would take for one")
     with RunReader(directory) as reader:
-        weights, latest = run_weights(reader), reader.latest_snapshot()
+        reader.require_undamaged(whole=True)
+        weights, results = run_weights(reader), stored_results(reader)
         fields = {str(task.fields["cluster"]) for task in _tasks(reader.meta()) if "cluster" in task.fields}
         rule, groups = run_rule(reader), stored_groups(reader)
         if choices.cluster is not None and not (groups and choices.cluster in fields):
             groups = groups_by_field(reader, choices.cluster)
-    results = None if latest is None else from_json(latest.results)
-    shares = {} if results is None else {task.task: task.weight for task in results.tasks}
+    tasks = () if results is None else results.tasks
+    shares = {task.task: task.weight for task in tasks}
     if choices.task is not None and len(weights) == 1:
         weights = {choices.task: next(iter(weights.values()))}
     log = Log(directory, RUN, lambda: in_groups(read(directory, choices), groups), weights=weights)
     number = 0 if results is None else results.questions
     field = "" if groups else ", ".join(sorted(fields))
     return replace(log, shares=shares, unread_groups=field, questions=number, rule=rule)
-
-
-def run_rule(reader: RunReader) -> str:
-    """Return the rule that a run is decided by."""
-    meta = reader.meta()
-    if IMPORTED in meta:
-        return str(json.loads(meta[IMPORTED]).get("rule", ""))
-    return (
-        parse_config(meta["config"], meta.get("source", "config")).stopping.rule if "config" in meta else ""
-    )
 
 
 def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
@@ -306,7 +303,9 @@ def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
 
 def _tasks(meta: Mapping[str, str]) -> Sequence[TaskConfig]:
     """Return the tasks of a run's config; none of an imported run."""
-    return parse_config(meta["config"], meta.get("source", "config")).tasks if "config" in meta else ()
+    if "config" in meta:
+        return parse_config(meta["config"], meta.get("source", "config")).tasks
+    return ()
 
 
 def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
@@ -349,6 +348,8 @@ def trials_of_run(
     for record in reader.trials(model=model, task=task):
         request, answer, score = record.request, record.completion, record.score
         prompt = shown_prompt(record.sent)
+        content = content_of(prompt) if prompt else ""
+        checks = {} if score is None else _checks(score.signals)
         counts = redrawn.issuperset(record.discarded)
         yield Found(
             choices.named(request.key.model, reader.directory),
@@ -357,7 +358,7 @@ def trials_of_run(
             f"question {request.question!r}, repeat {request.repeat}",
             request.repeat,
             missing=record.missing,
-            content=content_of(prompt) if prompt else "",
+            content=content,
             prompt=prompt,
             target=str(record.sent.get("target", "")),
             tokens=(record.usage.prompt_tokens, record.usage.completion_tokens),
@@ -366,7 +367,7 @@ def trials_of_run(
             discarded=record.discarded,
             redrawn=bool(record.discarded) and counts,
             repeats=not independent and score is not None and SAME_TEXT in score.signals,
-            checks={} if score is None else _checks(score.signals),
+            checks=checks,
             **_parts(answer, "text", "finish_reason", "latency"),
             **_parts(score, "category", "extracted", "reason"),
         )
@@ -388,7 +389,9 @@ def shown_prompt(sent: object) -> str:
     if not isinstance(sent, dict):
         return ""
     messages = sent_messages(sent)
-    return shown_message(messages[-1]) if messages else ""
+    if messages:
+        return shown_message(messages[-1])
+    return ""
 
 
 @dataclass(frozen=True)
@@ -473,7 +476,8 @@ def file_names(names: Iterable[str], slash: str) -> list[str]:
     found: list[str] = []
     for name in names:
         clean = name.replace("/", slash).replace(":", slash[0])
-        clean = f"_{clean[1:]}" if clean.startswith(".") else clean
+        if clean.startswith("."):
+            clean = f"_{clean[1:]}"
         number, one = 1, clean
         while one in found:
             number += 1

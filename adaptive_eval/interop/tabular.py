@@ -1,4 +1,4 @@
-"""Tables of any format: a row a trial, as CSV, JSON or Parquet, or an array in a NumPy archive."""
+"""Tables of any format: a row a trial, as CSV, JSON or Parquet."""
 
 import json
 import re
@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
-import numpy as np
 from zstandard import ZstdError
 
 from adaptive_eval.errors import Coded, OutcomesError, in_words
+from adaptive_eval.interop.archives import LARGEST_CATEGORY
 from adaptive_eval.interop.column_maps import (
     VERDICTS,
     find,
@@ -51,10 +51,7 @@ from adaptive_eval.simulate.recorded import NO_TRIAL
 from adaptive_eval.store.codec import moment
 from adaptive_eval.tasks.rows import Row, ending_of, opened, stream_rows, uncompressed
 from adaptive_eval.tasks.sources import parquet_rows
-from adaptive_eval.tasks.unpacking import require_bounded, require_bounded_zip
 from adaptive_eval.trial import DISCARD_CAUSES, DiscardCause
-
-LARGEST_CATEGORY = int(np.iinfo(np.int16).max)
 
 _NEEDED = (
     "the columns needed are model, question and category (or correct, or score); name others with --map, "
@@ -100,7 +97,9 @@ def _headings(path: Path, data: Mapping[str, Any] | None, choices: Choices) -> H
         lacking.insert(0, "model")
     if lacking:
         options = ",".join(f"{ours}=COLUMN" for ours in lacking)
-        numbers = [name for name in rows[0] if outside(rows, name)] if choices.range is None else []
+        numbers = []
+        if choices.range is None:
+            numbers = [name for name in rows[0] if outside(rows, name)]
         ranged = f". If the numbers of {listed(numbers)} are scores, say from where to where: --range 0,100"
         if "question" in lacking:
             ranged += "; averages over questions cannot be compared, give the answers to each question"
@@ -226,10 +225,12 @@ class _Table:
     def _made(self, data: Mapping[str, Any] | None) -> Iterator[Row | tuple[int, str]]:
         """Yield the rows that the format makes of the whole file."""
         assert self._known.rows is not None
-        whole = json_value(self._path) if data is None and self._known.whole else data
+        whole = data
+        if data is None and self._known.whole:
+            whole = json_value(self._path)
         try:
             yield from _numbered(self._known.rows(whole, self._path, self._choices))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             yield 0, f"is not as the tool writes it: {type(error).__name__}: {error}"
 
     def _of_row(self, row: Row) -> Iterator[Piece]:
@@ -248,7 +249,7 @@ class _Table:
             for one in self._headings.single(values):
                 for trial in self._single(one):
                     yield self._piece(trial, place)
-        except (AttributeError, IndexError, KeyError, SyntaxError, TypeError) as error:
+        except (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeError) as error:
             yield Flaw(place, f"is not as the tool writes it: {type(error).__name__}: {error}")
         except ValueError as error:
             yield Flaw(place, str(error))
@@ -330,7 +331,9 @@ class _Table:
         if self._rescorer is not None:
             if not isinstance(text, str):
                 raise ValueError("there is no text that --scorer can score")
-            fields = find(values, self._known.ids)[1] if self._known.ids else values
+            fields = values
+            if self._known.ids:
+                fields = find(values, self._known.ids)[1]
             return self._rescorer.score(text, _text(values.get("target")) or "", fields or {})
         if missing:
             return {"missing": missing}
@@ -341,7 +344,9 @@ class _Table:
         if key not in ("category", "correct"):
             return {"score": in_range(value, key, self._choices.range)}
         category = _category(value, key)
-        return {"missing": _NO_ANSWER} if category is None else {"category": category}
+        if category is None:
+            return {"missing": _NO_ANSWER}
+        return {"category": category}
 
     def _verdict(self, values: Mapping[str, Any]) -> tuple[str, Any]:
         """Return the column or metric that says what a trial is worth, and its value."""
@@ -351,7 +356,9 @@ class _Table:
             name = chosen_metric(self._path, metric or values.get(METRIC), scores)
             return name, scores[name]
         if metric is None:
-            there = self._columns if self._columns.keys() & {*VERDICTS} else values
+            there = values
+            if self._columns.keys() & {*VERDICTS}:
+                there = self._columns
             order = VERDICTS if self._choices.range is None else VERDICTS[::-1]
             named = [name for name in order if name in there]
             valued = (name for name in named if values.get(name) not in (None, ""))
@@ -383,10 +390,11 @@ def _listed(text: str) -> tuple[float, ...]:
     """Return the numbers of a JSON list, as our own tables have weights; none of anything else."""
     try:
         found = json.loads(text)
-    except ValueError:
+        numbers = isinstance(found, list) and all(isinstance(one, int | float) for one in found)
+        weights = tuple(map(float, found)) if numbers else ()
+    except (OverflowError, RecursionError, ValueError):
         return ()
-    numbers = isinstance(found, list) and all(isinstance(one, int | float) for one in found)
-    return tuple(found) if numbers and len(set(found)) > 1 else ()
+    return weights if len(set(weights)) > 1 else ()
 
 
 def _category(value: Any, key: str) -> int | None:
@@ -396,7 +404,7 @@ def _category(value: Any, key: str) -> int | None:
         return None
     if number is None or not number.is_integer() or not 0 <= number <= LARGEST_CATEGORY:
         raise ValueError(
-            f"{key}: {value!r} is not a category (0, 1, 2, …; -1 or empty for a trial without an answer)"
+            f"{key}: {value!r:.60} is not a category (0, 1, 2, …; -1 or empty for a trial without an answer)"
         )
     return int(number)
 
@@ -405,11 +413,14 @@ def _counting(value: Any, column: str) -> int | None:
     """Return a number from 0, None if there is none."""
     label = _LABEL.fullmatch(value) if isinstance(value, str) else None
     number = _amount(value if label is None else label[1], column)
-    if number is None or number.is_integer():
-        return None if number is None else int(number)
-    raise ValueError(f"{column}: {value!r} is not a whole number")
+    if number is None:
+        return None
+    if not number.is_integer() or number > _LARGEST_COUNT:
+        raise ValueError(f"{column}: {value!r:.60} is not a whole number below 10^15")
+    return int(number)
 
 
+_LARGEST_COUNT = 1e15
 _LABEL = re.compile(r"\D*[^\d.+-](\d+)")
 """A number with its name, such as ``run_2``."""
 
@@ -420,7 +431,7 @@ def _amount(value: Any, column: str) -> float | None:
         return None
     number = _number(value)
     if number is None or not 0.0 <= number < float("inf"):
-        raise ValueError(f"{column}: {value!r} is not a number from 0")
+        raise ValueError(f"{column}: {value!r:.60} is not a number from 0")
     return number
 
 
@@ -428,7 +439,9 @@ def _time(value: Any, column: str) -> float | None:
     """Return a Unix time in seconds, None if there is none."""
     number = _amount(value, column)
     try:
-        return None if number is None else moment(number)
+        if number is None:
+            return None
+        return moment(number)
     except ValueError as error:
         raise ValueError(f"{column}: {error}; give seconds") from None
 
@@ -437,17 +450,21 @@ def _number(value: Any) -> float | None:
     """Return a number given as a number or as text, or None."""
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return None
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None or value == "" else str(value)
+    if value is None or value == "":
+        return None
+    return str(value)
 
 
 def _name(value: Any) -> str | None:
     """Return a name; spaces around it, as aligned tables have them, would make another model of it."""
-    return None if value is None else str(value).strip()
+    if value is None:
+        return None
+    return str(value).strip()
 
 
 _READ: Mapping[str, Callable[[Any, str], Any]] = {
@@ -459,97 +476,3 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("prompt_tokens", "completion_tokens"), _counting),
 }
 """How the optional columns are read, by name."""
-
-
-# ---------------------------------------------------------------------- NumPy archives
-
-
-def archive_log(path: Path, choices: Choices) -> Log:
-    """Return the log in a NumPy archive: ``R``, models x questions x trials, or such an array a task."""
-    return Log(path, "NumPy archive", lambda: _archive_pieces(path, choices), numbered=True)
-
-
-def _archive_pieces(path: Path, choices: Choices) -> Iterator[Piece]:
-    for task, (outcomes, models, questions) in archive_outcomes(path).items():
-        for row, name in enumerate(models):
-            model = choices.named(name, path)
-            for column, question in enumerate(questions):
-                for number, category in enumerate(outcomes[row, column].tolist()):
-                    if category != NO_TRIAL:
-                        named = choices.task or (DEFAULT_TASK if task == "R" else task)
-                        yield Found(
-                            model, named, question, f"{task}[{row}, {column}, {number}]", number, category
-                        )
-
-
-Outcomes: TypeAlias = tuple[np.ndarray[Any, np.dtype[np.int16]], list[str], list[str]]
-"""Categories (models, questions, trials), the missing ones of a cell at its end, and the names."""
-
-
-def archive_outcomes(path: Path) -> dict[str, Outcomes]:
-    """Return the outcomes in a NumPy archive by the names of the arrays: ``R``, or one for each task.
-
-    The trials of an archive of ``counts`` (models x questions x categories) get an arbitrary, fixed order.
-    """
-    with reading(path, "a NumPy archive"):
-        require_bounded_zip(path)
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-    require_bounded(path, 8 * sum(one.size for one in arrays.values()))  # sorted by numbers of 8 bytes
-    models, questions = arrays.pop("models", None), arrays.pop("questions", None)
-    if "counts" in arrays:
-        arrays = {"R": _trials_of_counts(path, arrays["counts"])}
-    tasks = {"R": arrays["R"]} if "R" in arrays else {k: one for k, one in arrays.items() if one.ndim == 3}
-    if not tasks:
-        raise OutcomesError(
-            f"{path}: there is no array R (models x questions x trials) in it, nor one for each task"
-        )
-    return {key: _outcomes(path, key, one, models, questions) for key, one in tasks.items()}
-
-
-def _trials_of_counts(path: Path, counts: Any) -> np.ndarray[Any, np.dtype[np.int16]]:
-    if counts.ndim != 3 or not np.issubdtype(counts.dtype, np.integer) or counts.min(initial=0) < 0:
-        raise OutcomesError(
-            f"{path}: counts must hold whole numbers from 0 in shape (models, questions, categories), got "
-            f"{counts.dtype} in shape {counts.shape}"
-        )
-    trials = counts.sum(axis=2)
-    longest = counts.sum(axis=2, dtype=float).max(initial=0.0)
-    require_bounded(path, int(trials.size * longest) * 8)
-    outcomes = np.full((*trials.shape, int(trials.max(initial=0))), NO_TRIAL, dtype=np.int16)
-    rng = np.random.default_rng(0)
-    for cell in np.ndindex(trials.shape):
-        outcomes[cell][: trials[cell]] = rng.permutation(np.repeat(np.arange(counts.shape[2]), counts[cell]))
-    return outcomes
-
-
-def _outcomes(path: Path, key: str, outcomes: Any, models: Any, questions: Any) -> Outcomes:
-    if outcomes.ndim != 3 or not (np.issubdtype(outcomes.dtype, np.integer) or outcomes.dtype == bool):
-        raise OutcomesError(
-            f"{path}: {key} must hold whole numbers in shape (models, questions, trials), got "
-            f"{outcomes.dtype} in shape {outcomes.shape}"
-        )
-    if outcomes.size and not (int(outcomes.min()) >= NO_TRIAL and int(outcomes.max()) <= LARGEST_CATEGORY):
-        raise OutcomesError(
-            f"{path}: {key} must hold categories from 0, or -1 if there is no trial; it has values from "
-            f"{outcomes.min()} to {outcomes.max()}"
-        )
-    outcomes = outcomes.astype(np.int16)
-    last = np.argsort(outcomes == NO_TRIAL, axis=2, kind="stable")
-    return (
-        np.take_along_axis(outcomes, last, axis=2),
-        _names(path, "models", models, outcomes.shape[0], "model"),
-        _names(path, "questions", questions if key == "R" else None, outcomes.shape[1], "q"),
-    )
-
-
-def _names(path: Path, key: str, given: Any, number: int, prefix: str) -> list[str]:
-    if given is None:
-        return [f"{prefix}{index + 1}" for index in range(number)]
-    names = [str(name).strip() for name in np.asarray(given).ravel()]
-    if len(names) != number:
-        raise OutcomesError(f"{path}: {key} has {len(names)} names, R has {number} {key}")
-    for name in names:
-        if names.count(name) > 1:
-            raise OutcomesError(f"{path}: {key}: {name!r} appears twice")
-    return names

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from adaptive_eval.core.results import Results, from_json
-from adaptive_eval.interop.stored_config import with_lost_draws
+from adaptive_eval.interop.stored_config import as_counted
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import STEPS, ScoreRange
@@ -17,7 +17,7 @@ Weights = Mapping[tuple[str, int], float]
 
 
 def weights_of_run(
-    reader: RunReader, worth: Mapping[str, tuple[float, ...]], results: Results | None = None
+    reader: RunReader, worth: Mapping[str, tuple[float, ...]], results: Results | None
 ) -> Weights:
     """Return the weight of every trial in the scores of the results; 0 of one that is in none.
 
@@ -27,14 +27,14 @@ def weights_of_run(
     if latest is None:
         return {}
     results = results or from_json(latest.results)
-    columns = with_lost_draws(reader.outcomes(), reader)
+    columns = as_counted(reader.outcomes(), reader)
     samples = int(json.loads(reader.meta().get("identity", "{}")).get("samples_per_request", 1))
     found: dict[tuple[str, int], float] = {}
     for line in results.models:
         if line.model in columns.models:
             rows = np.flatnonzero(columns.model == columns.models.index(line.model))
             rows = rows[np.argsort(columns.step[rows], kind="stable")]
-            counted = rows[: line.trials + line.missing + line.discarded_trials]
+            counted = rows[: line.counted_steps]
             for task, share in _shares(results, columns).items():
                 for row, weight in _of_task(columns, counted, task, worth, results, samples):
                     found[line.model, int(columns.step[row])] = share * weight
@@ -67,7 +67,7 @@ def _of_task(
     steps = np.arange(STEPS + 1) / STEPS if isinstance(values, ScoreRange) else unit_scores(values)
     weights = trial_weights(
         questions,
-        columns.category[rows] if rows else np.zeros(0, np.int64),
+        columns.category[np.array(rows, np.int64)],
         steps,
         max(size, len(numbers)),
         samples_per_prompt=samples if task in (results.in_rounds or ()) else None,

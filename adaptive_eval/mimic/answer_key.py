@@ -104,11 +104,13 @@ def _kind(row: KnownQuestion) -> AnswerKind:
         return row.kind
     if row.choices:
         return "choice"
-    return "text" if _number(row.target) is None else "numeric"
+    if _number(row.target) is None:
+        return "text"
+    return "numeric"
 
 
 def _choice_answers(row: KnownQuestion, place: str) -> tuple[str, tuple[str, ...]]:
-    letters = [_letter(position) for position in range(len(row.choices))]
+    letters = list(map(_letter, range(len(row.choices))))
     target = row.target.strip()
     label = target.strip("().").upper()
     if label in letters:
@@ -128,7 +130,9 @@ def _number(text: str) -> Decimal | None:
         number = Decimal(plain)
     except InvalidOperation:
         return None
-    return number if number.is_finite() else None
+    if number.is_finite():
+        return number
+    return None
 
 
 def _near(right: str, place: str) -> tuple[str, ...]:
@@ -180,7 +184,9 @@ class Recogniser:
         """
         text = squeeze(prompt)
         best = max(self._matches(text), default=None)
-        return None if best is None else -best[-1]
+        if best is None:
+            return None
+        return -best[-1]
 
     def _matches(self, text: str) -> Iterator[tuple[int, int, int, int]]:
         """Yield (length, place, choices in the prompt, −index) of every question that occurs in `text`."""

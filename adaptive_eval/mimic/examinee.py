@@ -65,7 +65,7 @@ _STEPS: Final = (
     " Work backwards from the result to see whether it fits the question.",
     " The units come out as they should.",
 )
-_STEP_SIZES: Final = tuple(count_tokens(step) for step in _STEPS)
+_STEP_SIZES: Final = tuple(map(count_tokens, _STEPS))
 _OPENING: Final = "Work through it step by step."
 _OPENING_SIZE: Final = count_tokens(_OPENING)
 

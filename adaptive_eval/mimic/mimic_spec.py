@@ -117,7 +117,9 @@ class ModelOptions(Section):
     @property
     def average(self) -> float:
         """The stated `mean`, or the mean of `accuracies` if none is stated."""
-        return fmean(self.accuracies or ()) if self.mean is None else self.mean
+        if self.mean is None:
+            return fmean(self.accuracies or ())
+        return self.mean
 
 
 class MimicModelSpec(ModelOptions):

@@ -51,7 +51,9 @@ class MimicProcess:
     @property
     def pid(self) -> int | None:
         """Process id while it runs."""
-        return None if self._child is None else self._child.pid
+        if self._child is None:
+            return None
+        return self._child.pid
 
     def start(self) -> Self:
         """Start the process and return when it accepts connections."""
@@ -126,4 +128,6 @@ def _handshake(child: subprocess.Popen[bytes], spec: str, log: IO[bytes]) -> int
 def _last_words(log: IO[bytes]) -> str:
     log.seek(0)
     text = log.read().decode("utf-8", "replace").strip()[-_TAIL:]
-    return f"; its last words:\n{text}" if text else ""
+    if text:
+        return f"; its last words:\n{text}"
+    return ""

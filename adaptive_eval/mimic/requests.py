@@ -90,7 +90,9 @@ class ChatRequest(BaseModel):
     @property
     def stops(self) -> tuple[str, ...]:
         """The texts at which a sample ends."""
-        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        if isinstance(self.stop, str):
+            return (self.stop,)
+        return tuple(self.stop or ())
 
 
 def parse_request(data: Mapping[str, Any]) -> ChatRequest:

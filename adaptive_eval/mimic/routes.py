@@ -187,7 +187,7 @@ class MimicServer:
 
     async def list_models(self, request: Request) -> HTTPResponse:
         """Answer ``GET /v1/models``."""
-        cards = [self._card(name) for name in self.examinee.models]
+        cards = list(map(self._card, self.examinee.models))
         return JSONResponse({"object": "list", "data": cards})
 
     async def one_model(self, request: Request) -> HTTPResponse:
@@ -276,7 +276,9 @@ def _raise_if_error(fault: FaultSpec | None, authorization: str) -> None:
 
 
 async def _http_error(request: Request, error: Exception) -> HTTPResponse:
-    status = error.status_code if isinstance(error, HTTPException) else 500
+    status = 500
+    if isinstance(error, HTTPException):
+        status = error.status_code
     detail = error.detail if isinstance(error, HTTPException) else str(error)
     return await _api_error(request, ApiError(status, f"{detail}: {request.method} {request.url.path}"))
 

@@ -80,7 +80,9 @@ def main(create_app: Callable[[MimicSpec], ASGIApp] = create_app) -> int:
         spec = spec_from_json(_first_line(sys.stdin.fileno()))
         serve(create_app(spec), host=host, port=port, ready=lambda bound: _say({"port": bound}), lifeline=0)
     except UsageError as error:
-        kind = "dataset" if isinstance(error, DatasetError) else "usage"
+        kind = "usage"
+        if isinstance(error, DatasetError):
+            kind = "dataset"
         _say({"error": kind, "message": str(error)})
         return 2
     return 0

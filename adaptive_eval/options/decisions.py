@@ -89,7 +89,9 @@ def _goal(value: Any) -> Any:
         return goal
     if "kind" not in goal:
         raise ValueError(missing(f"kind is missing; write one of {', '.join(_KEYS)}"))
-    kind = goal["kind"] if isinstance(goal["kind"], str) else ""
+    kind = ""
+    if isinstance(goal["kind"], str):
+        kind = goal["kind"]
     key = _KEYS.get(kind, ("", None))[0]
     allowed = [name for name in ("kind", key, *_FURTHER.get(kind, ())) if name]
     found = []
@@ -147,10 +149,16 @@ class GoalSpec(Record):
             yield from goal.places((*place, "goals", number))
 
     @property
+    def _in_brackets(self) -> str:
+        if self.goals:
+            return f"({self.text})"
+        return self.text
+
+    @property
     def text(self) -> str:
         """The goal as text."""
         if self.kind == "all":
-            return ", and ".join(f"({goal.text})" if goal.goals else goal.text for goal in self.goals)
+            return ", and ".join(goal._in_brackets for goal in self.goals)
         by = "the equivalence margin" if self.margin is None else f"{self.margin:g}"
         return {
             "ranking": "rank all models",
@@ -234,8 +242,8 @@ class AllocationSpec(Record):
     policy goes by its name."""
     questions: QuestionPolicy = "auto"
     """schedule: one order of questions, the same for all models. rounds: after two passes, each model's
-    trials go where its own answers vary. auto: rounds for 3 to 100 questions a task,
-    except with `spend: time`."""
+    trials go where its own answers vary. auto: rounds for 3 to 100 questions a task, except with
+    `spend: time`, and with `spend: trials` if `concurrency` is at least .6 of the questions."""
 
 
 Spend: TypeAlias = Annotated[
@@ -286,7 +294,9 @@ def conflicts(
     allocation: AllocationSpec = decisions.allocation
     ranges = {(min(of_task), max(of_task)) for of_task in weights}
     low, high = next(iter(ranges)) if len(ranges) == 1 else (0.0, 1.0)
-    why = "" if len(ranges) == 1 else ", because tasks with different ranges are put on 0 to 1"
+    why = ", because tasks with different ranges are put on 0 to 1"
+    if len(ranges) == 1:
+        why = ""
     scale = f"go from {low:g} to {high:g}{why}"
     ranks = all(least < most for least, most in ranges)  # weights that rank nothing are refused elsewhere
     for place, goal in decisions.goal.places():

@@ -101,7 +101,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     "; did you mean 'temperature'?"
     """
     near = nearest(word, known)
-    return f"; did you mean {near!r}?" if near else ""
+    if near:
+        return f"; did you mean {near!r}?"
+    return ""
 
 
 _KNOWN_KEYS = re.compile(
@@ -148,4 +150,6 @@ def shown(value: Any) -> str:
         return "a mapping"
     if isinstance(value, tuple | list):
         return "a list"
-    return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"
+    if len(text) <= 80:
+        return text
+    return f"{text[:60]}… ({len(text)} characters)"

@@ -25,7 +25,9 @@ def _batch(value: Any) -> Any:
         raise ValueError(
             f"{value!r:.60} is neither true nor false nor a mapping such as {{gather: 5s, poll: 30s}}"
         )
-    return {True: {}, False: None}.get(value, value) if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return {True: {}, False: None}.get(value, value)
+    return value
 
 
 class SamplingConfig(Section):
@@ -69,7 +71,9 @@ class SamplingConfig(Section):
     @property
     def token_limit(self) -> int | None:
         """Most tokens one answer can have, or None without a limit."""
-        return self.max_completion_tokens if self.max_tokens is None else self.max_tokens
+        if self.max_tokens is None:
+            return self.max_completion_tokens
+        return self.max_tokens
 
 
 class BatchConfig(Section):
@@ -156,14 +160,16 @@ class OnConfig(Section):
     the run without a verdict, or count them as wrong."""
 
     copies: Literal["bounded", "independent"] = "bounded"
-    """A long answer with the text of an earlier one to the same question: read both as a copy and as a draw,
-    whichever knows less, or as an independent draw of a sure model."""
+    """A long answer with the text of an earlier one to the same question: take the more cautious of both
+    readings, copy and draw (bounded), or take it for an independent draw of a sure model."""
 
     @property
     def missing(self) -> tuple[str, ...]:
         """The causes for which an answer counts as missing."""
         causes = tuple(name for name, value in self if value == "missing")
-        return (*causes, OUT_OF_CALLS) if self.length == "missing" else causes
+        if self.length == "missing":
+            return (*causes, OUT_OF_CALLS)
+        return causes
 
 
 class RetryConfig(Section):

@@ -152,7 +152,9 @@ class ChoiceProbabilityScorerConfig(GradedScorerConfig, ChoosingScorerConfig):
     def _scored_by_chance(cls, data: Any) -> Any:
         given = data if isinstance(data, dict) else {"by": None}
         by_chance = given.get("by", "chance") == "chance" and "right_from" not in given
-        return {"range": (0.0, 1.0), **given} if by_chance else data
+        if by_chance:
+            return {"range": (0.0, 1.0), **given}
+        return data
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -271,7 +273,9 @@ def _function(value: str) -> str:
     place = value.removeprefix(PYTHON)
     if not _PLACE.fullmatch(place):
         is_method = "." in place.partition(":")[2]
-        advice = "; for a method write score = CLASS().METHOD into the file" if is_method else ""
+        advice = ""
+        if is_method:
+            advice = "; for a method write score = CLASS().METHOD into the file"
         raise ValueError(
             f"{shown(value)} names no function; write my_scorers.py:score or my_scorers:score{advice}"
         )
@@ -390,14 +394,16 @@ def _short(written: Any) -> BeforeValidator:
         if not isinstance(value, str):
             return value
         is_function = ":" in value or value.endswith(".py")
-        return {"kind": "python", "function": value} if is_function else {"kind": value}
+        if is_function:
+            return {"kind": "python", "function": value}
+        return {"kind": value}
 
     return BeforeValidator(read, json_schema_input_type=written)
 
 
 def _names_scorers(value: Mapping[str, Any]) -> bool:
     """Tell whether a mapping holds names of scorers and no options."""
-    texts = [str(one) for one in value.values()]
+    texts = list(map(str, value.values()))
     return "kind" not in value and len(texts) > 1 and all(one in SCORERS or ":" in one for one in texts)
 
 
@@ -440,7 +446,9 @@ class VerifierScorerConfig(ModelGradedScorerConfig):
     @property
     def sections(self) -> tuple["_Scorer", ...]:
         """The scorer itself, and the one that says what is right."""
-        return (self,) if self.is_correct is None else (self, self.is_correct)
+        if self.is_correct is None:
+            return (self,)
+        return (self, self.is_correct)
 
     @model_validator(mode="after")
     def _right_or_wrong(self) -> Self:
@@ -477,7 +485,9 @@ _CHECK = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 
 def _by_name(value: Any) -> Any:
     """Return parts by name; one of a list has that of its function or kind."""
-    parts = value.values() if isinstance(value, Mapping) else value
+    parts = value
+    if isinstance(value, Mapping):
+        parts = value.values()
     for part in parts if isinstance(value, Mapping | tuple) else ():
         if isinstance(part, tuple) or (isinstance(part, Mapping) and part.get("kind") == "checks"):
             raise ValueError(
@@ -541,7 +551,9 @@ class ChecksScorerConfig(GradedScorerConfig):
     @classmethod
     def _mean_is_a_number(cls, data: Any) -> Any:
         is_mean = isinstance(data, dict) and data.get("by") == "mean" and "right_from" not in data
-        return {"range": (0.0, 1.0), **data} if is_mean else data
+        if is_mean:
+            return {"range": (0.0, 1.0), **data}
+        return data
 
     @model_validator(mode="after")
     def _together(self) -> Self:

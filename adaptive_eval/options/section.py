@@ -146,7 +146,9 @@ def as_read(data: Any) -> Any:
     """
     if isinstance(data, Mapping):
         return {key: as_read(value) for key, value in data.items()}
-    return tuple(map(as_read, data)) if isinstance(data, tuple | list) else data
+    if isinstance(data, tuple | list):
+        return tuple(map(as_read, data))
+    return data
 
 
 class Record:
@@ -236,7 +238,9 @@ def short_for(key: str, written: Any = Any) -> BeforeValidator:
     """Return a check that reads a text alone as a section with this key; `written` is the whole type."""
 
     def read(value: Any) -> Any:
-        return {key: value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {key: value}
+        return value
 
     return BeforeValidator(read, json_schema_input_type=written)
 
@@ -264,7 +268,9 @@ def _endpoint(value: str) -> str:
         raise ValueError(
             f"{shown(value)} is not an http(s) URL; write {PYTHON}{value} for a function of yours"
         )
-    return value if value in (MIMIC, IN_INSPECT, IN_LITELLM) else check_url(value)
+    if value in (MIMIC, IN_INSPECT, IN_LITELLM):
+        return value
+    return check_url(value)
 
 
 def check_url(value: str) -> str:
@@ -301,7 +307,7 @@ Label = Annotated[
     str,
     _matching(
         r"(?=.{1,100}$)[A-Za-z0-9](?: ?[A-Za-z0-9._:/@+()-])*",
-        "{} cannot be a name: use up to 100 of letters, digits, single spaces and "
+        "{} cannot be a name: use up to 100 of the letters a to z, digits, single spaces and "
         ". _ - : / @ + ( ), beginning with a letter or digit",
     ),
 ]
@@ -310,7 +316,7 @@ RunName = Annotated[
     _matching(
         r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}",
         "{} cannot name a run (it names a folder): "
-        "use up to 100 of letters, digits and . _ -, beginning with a letter or digit",
+        "use up to 100 of the letters a to z, digits and . _ -, beginning with a letter or digit",
     ),
 ]
 EnvName = Annotated[

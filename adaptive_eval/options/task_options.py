@@ -82,7 +82,9 @@ class RubricConfig(Section):
         """
         if self.range is not None:
             return ScoreRange(self.range)
-        return self.weights if self.weights is not None else default_weights(self.schema_name)
+        if self.weights is not None:
+            return self.weights
+        return default_weights(self.schema_name)
 
     @property
     def schema_definition(self) -> Schema | None:
@@ -94,7 +96,9 @@ class RubricConfig(Section):
         """The schema's name."""
         schema = self.schema_definition
         name = BINARY if schema is None else schema.name
-        return name if self.range is None else f"{self.range[0]:g} to {self.range[1]:g}"
+        if self.range is None:
+            return name
+        return f"{self.range[0]:g} to {self.range[1]:g}"
 
     def identity(self) -> dict[str, Any]:
         """Return what decides an answer's category, as JSON-able data: all but its worth."""
@@ -127,7 +131,9 @@ def resolve_schema(schema: str | dict[str, Any]) -> Schema | None:
         return None
     from scorio.categorical import Schema, get_schema
 
-    return get_schema(schema) if isinstance(schema, str) else Schema.from_dict({"name": "own", **schema})
+    if isinstance(schema, str):
+        return get_schema(schema)
+    return Schema.from_dict({"name": "own", **schema})
 
 
 def default_weights(schema: str | dict[str, Any]) -> tuple[float, ...]:
@@ -141,7 +147,7 @@ def default_weights(schema: str | dict[str, Any]) -> tuple[float, ...]:
     definition = resolve_schema(schema)
     if definition is None:
         return (0.0, 1.0)
-    return definition.weights or tuple(float(k) for k in range(len(definition.categories)))
+    return definition.weights or tuple(map(float, range(len(definition.categories))))
 
 
 Medium: TypeAlias = Literal["image", "audio"]
@@ -164,7 +170,9 @@ def _values(value: Any) -> Any:
 
 
 def _as_text(value: str | float) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
 
 
 _Values: TypeAlias = Annotated[
@@ -372,5 +380,7 @@ class TaskConfig(Section):
         7
         """
         if isinstance(self.shuffle, bool):
-            return run_seed if self.shuffle else None
+            if self.shuffle:
+                return run_seed
+            return None
         return self.shuffle

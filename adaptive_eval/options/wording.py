@@ -151,7 +151,9 @@ def _words(details: ErrorDetails, place: Place, field: FieldInfo | None, descrip
         return Coded("config/type", f"{shown(value)} is not {_OF_TYPE[kind]}{_advice(kind, value)}")
     fitting = {**_OUT_OF_RANGE, **_MALFORMED}.get(kind, "{value} does not fit here; {said}")
     words = fitting.format(value=shown(value), said=description, **context) + _advice(kind, value)
-    return out_of_range(words) if kind in _OUT_OF_RANGE else malformed(words)
+    if kind in _OUT_OF_RANGE:
+        return out_of_range(words)
+    return malformed(words)
 
 
 def _advice(kind: str, value: Any) -> str:
@@ -164,14 +166,18 @@ def _advice(kind: str, value: Any) -> str:
     if kind == "string_type" and isinstance(value, int | float):
         return "; put it in quotes"
     if kind == "tuple_type" and isinstance(value, str | int | float):
-        return f"; write [{value}]" if shown(value) in (repr(value), str(value)) else ""
+        if shown(value) in (repr(value), str(value)):
+            return f"; write [{value}]"
+        return ""
     return ""
 
 
 def _not_one_of(value: Any, expected: str) -> str:
     names = re.findall(r"'([^']*)'", expected)
     listed = ", ".join(names) if names else expected
-    suggestion = did_you_mean(value, names) if isinstance(value, str) else ""
+    suggestion = ""
+    if isinstance(value, str):
+        suggestion = did_you_mean(value, names)
     return not_one_of(f"{shown(value)} is not one of {listed}{suggestion}")
 
 
@@ -184,7 +190,7 @@ def _elsewhere(key: str, section: Any, top: Any) -> str | None:
         near = did_you_mean(key, fields).removeprefix("; ")
         return f"{near} put parameters of your server under extra_body".strip()
     if top is not None and key in fields_of(top):
-        return "it belongs at the top of the file, beside models and tasks"
+        return "it belongs at the top of the file, next to models and tasks"
     if {f"{key}s", key.removesuffix("s")} & fields.keys():
         return None  # singular or plural of a key
     for name, field in fields.items():

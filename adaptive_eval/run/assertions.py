@@ -52,4 +52,6 @@ def _require(claim: Claim) -> None:
 
 
 def _directory(run: Evaluation | Place) -> Place:
-    return run.directory if isinstance(run, Evaluation) else run
+    if isinstance(run, Evaluation):
+        return run.directory
+    return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from os import PathLike
@@ -126,7 +126,7 @@ def check(run: Place, asked: Sequence[Asked] = ()) -> list[Claim]:
         As :func:`not_worse`; if there is nothing to check.
     """
     with RunReader(Path(run)) as reader:
-        reader.require_undamaged()
+        reader.require_undamaged(whole=True)
         made = replay(reader)
         spec = made.session.spec
         claims = [_complete(spec, claim) for claim in asked or _claims_of(spec)]
@@ -190,6 +190,14 @@ def _margin(spec: SessionSpec, than: str) -> float | None:
     return next((goal.margin for goal in goals if goal.margin is not None), spec.stopping.equivalence)
 
 
+def _begun(
+    log: Iterable[Sequence[TrialOutcome | Missing]], until: int
+) -> Iterator[Sequence[TrialOutcome | Missing]]:
+    """Yield the outcomes before this place of their models' sequences."""
+    for batch in log:
+        yield [one for one in batch if one.key.index < until]
+
+
 def _verdicts(made: Replay, reader: RunReader, claims: Sequence[Asked], together: int) -> dict[Asked, Claim]:
     """Replay a run for claims of one kind, `together` with which so many share the level."""
     if not claims:
@@ -204,7 +212,7 @@ def _verdicts(made: Replay, reader: RunReader, claims: Sequence[Asked], together
     if isinstance(claims[0], AtLeast):
         # In rounds questions are asked unequally often, which the bets on a score cannot read.
         until = Session(made.session.spec).board.run_sequence.shared
-        log = ([one for one in batch if one.key.index < until] for batch in log)
+        log = _begun(log, until)
     replay_log(session, reader, stored_changes(reader.meta()), log)
     if session.stopped is None:
         session.end("interrupted")
@@ -303,7 +311,7 @@ def results_of(run: Place) -> Results:
         If there is no run, or it has no results yet.
     """
     with RunReader(Path(run)) as reader:
-        reader.require_undamaged()
+        reader.require_undamaged(whole=True)
         made = replay(reader)
     if not made.disagreements:
         return made.results
@@ -368,7 +376,9 @@ def _of_imported(results: Results, claim: Asked) -> Claim:
     shown = f"{words} {at}: it lies in [{low:+.3f}, {high:+.3f}]"
     if low >= least:
         return Claim(True, shown)
-    return Claim(False, f"not so: {shown}") if high < least else Claim(None, f"cannot tell: {shown}")
+    if high < least:
+        return Claim(False, f"not so: {shown}")
+    return Claim(None, f"cannot tell: {shown}")
 
 
 def _difference(results: Results, claim: NotWorse) -> tuple[float | None, float | None] | None:
@@ -378,5 +388,7 @@ def _difference(results: Results, claim: NotWorse) -> tuple[float | None, float 
         if (pair.first, pair.second) == (claim.model, claim.than):
             return low, high
         if (pair.first, pair.second) == (claim.than, claim.model):
-            return (None, None) if low is None or high is None else (-high, -low)
+            if low is None or high is None:
+                return (None, None)
+            return (-high, -low)
     return None

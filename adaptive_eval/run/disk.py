@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 
 from adaptive_eval.build.assembly import Built
-from adaptive_eval.core.results import Results, from_json
+from adaptive_eval.core.results import Results
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.errors import Coded, RunDiskFull
 from adaptive_eval.options.request_options import SamplingConfig
@@ -19,6 +19,7 @@ from adaptive_eval.store.run_files import (
     stored_bytes,
     trial_bytes,
 )
+from adaptive_eval.views.reading import stored_results
 
 RESERVE = 100_000_000
 """Bytes that have to be free: the write-ahead log alone may take most of them."""
@@ -63,15 +64,16 @@ def forecast(built: Built, directory: Path) -> Need | None:
     if not (directory / RUN_FILE).exists():
         return _before_the_start(built)
     with RunReader(directory) as reader:
-        stored, latest = reader.count(), reader.latest_snapshot()
+        stored, results = reader.count(), stored_results(reader)
         built = replace(built, continued=reader.meta())  # with what it takes from previous runs
-    if not stored or latest is None:
+    if not stored or results is None:
         return _before_the_start(built)
-    results = from_json(latest.results)
     if results.stop is not None and results.stop.reason == "resolved":
         return None
     left = min(_left(built.spec, results, stored), default=None)
-    return None if left is None else Need(left, stored_bytes(directory) / stored, "as stored so far")
+    if left is None:
+        return None
+    return Need(left, stored_bytes(directory) / stored, "as stored so far")
 
 
 def alternatives(sampling: SamplingConfig) -> int:
@@ -92,7 +94,9 @@ def _before_the_start(built: Built) -> Need | None:
         trial_bytes(model.max_tokens or 0, alternatives(config.sampling))
         for config, model in zip(built.config.models, spec.models, strict=True)
     ]
-    return None if trials is None else Need(trials, fmean(sizes), "by max_tokens, compressed")
+    if trials is None:
+        return None
+    return Need(trials, fmean(sizes), "by max_tokens, compressed")
 
 
 def _trials_within(spec: SessionSpec) -> Iterator[float]:
@@ -104,7 +108,7 @@ def _trials_within(spec: SessionSpec) -> Iterator[float]:
     for tokens in (budget.tokens, budget.completion_tokens):
         if tokens is not None:
             yield tokens / longest
-    dearest = [_price(model) for model in spec.models]
+    dearest = list(map(_price, spec.models))
     if budget.usd is not None and all(dearest):
         yield budget.usd / fmean(dearest)
     if spec.stopping.max_passes is not None:
@@ -112,7 +116,9 @@ def _trials_within(spec: SessionSpec) -> Iterator[float]:
 
 
 def _price(model: ModelSpec) -> float:
-    return 0.0 if model.price is None else model.price.cost(0, model.max_tokens or 0)
+    if model.price is None:
+        return 0.0
+    return model.price.cost(0, model.max_tokens or 0)
 
 
 def _left(spec: SessionSpec, results: Results, stored: int) -> Iterator[float]:

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from scipy.special import betainc, betaincc, betaln
 
-from adaptive_eval.core.stored_spec import SESSION, spec_from_json
+from adaptive_eval.core.stored_spec import SESSION
 from adaptive_eval.errors import RunDamaged, RunFileError, UsageError
 from adaptive_eval.interop.run_tables import run_weights
-from adaptive_eval.interop.stored_config import with_lost_draws
+from adaptive_eval.interop.stored_config import possible_copies, session_of_file, with_lost_draws
 from adaptive_eval.run.claims import Claim, Place
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import COPY_REASON, NOT_THERE, STEPS, ScoreRange, TrialKey
@@ -86,11 +86,9 @@ def each_question(
     if confidence is not None and wanted.right == wanted.of:
         raise UsageError(f"--each-question {asked!r}: no share is above 1; with --confidence ask for less")
     with RunReader(Path(run)) as reader:
-        columns, weights, meta = (
-            with_lost_draws(reader.outcomes(), reader),
-            run_weights(reader),
-            reader.meta(),
-        )
+        columns, weights = with_lost_draws(reader.outcomes(), reader), run_weights(reader)
+        tasks = session_of_file(reader).tasks if SESSION in reader.meta() else ()
+        copies = possible_copies(reader)
         never = {one.request.key for one in reader.trials(missing=True) if one.missing in _NO_DRAWS}
     if not len(columns):
         raise RunFileError(f"{run} has no answers yet", code="run/no-results")
@@ -103,7 +101,7 @@ def each_question(
             )
     best = [_best(weights[task]) for task, _ in columns.questions]
     every = dict.fromkeys(columns.questions)
-    for task in spec_from_json(meta[SESSION]).tasks if SESSION in meta else ():
+    for task in tasks:
         every |= dict.fromkeys(
             (task.name, question) for question in task.questions
         )  # also those not asked yet
@@ -114,37 +112,52 @@ def each_question(
         if model not in (None, name):
             continue
         answers: dict[str, list[int]] = {question: [] for question in names}
+        copied: dict[str, list[bool]] = {question: [] for question in names}
         for row in order[columns.model[order] == number].tolist():
-            if TrialKey(name, int(columns.step[row])) in never:
+            key = TrialKey(name, int(columns.step[row]))
+            if key in never:
                 continue
             question, category = int(columns.question[row]), int(columns.category[row])
             given = LOST if category < 0 else int(category == best[question])
             answers[names[question]].append(given)
-        claims.append(_claim(name, answers, wanted, confidence))
+            copied[names[question]].append(key in copies)
+        claims.append(_claim(name, answers, copied, wanted, confidence))
     return claims
 
 
 def _best(weights: tuple[float, ...]) -> int:
     """Return the category that is worth most."""
-    return STEPS if isinstance(weights, ScoreRange) else weights.index(max(weights))
+    if isinstance(weights, ScoreRange):
+        return STEPS
+    return weights.index(max(weights))
 
 
 def _name(question: tuple[str, str], every: Sequence[tuple[str, str]]) -> str:
     task, name = question
-    return name if len({task for task, _ in every}) == 1 else f"{task} / {name}"
+    tasks = {task for task, _ in every}
+    if len(tasks) == 1:
+        return name
+    return f"{task} / {name}"
 
 
 def _claim(
-    model: str, answers: Mapping[str, list[int]], wanted: QuestionClaim, confidence: float | None
+    model: str,
+    answers: Mapping[str, list[int]],
+    copied: Mapping[str, list[bool]],
+    wanted: QuestionClaim,
+    confidence: float | None,
 ) -> Claim:
-    """Return the claim about one model, from its answers to each question in their order."""
+    """Return the claim about one model, from its answers to each question in their order.
+
+    Whether each may be a copy of an earlier one is known too.
+    """
     names = list(answers)
     if confidence is None:
         verdicts = [_of_first(given, wanted) for given in answers.values()]
         what = f"at least {wanted.right} of the first {wanted.of} answers right (plain counts)"
         counted = [given[: wanted.of] for given in answers.values()]
     else:
-        verdicts = _by_confidence(list(answers.values()), wanted, 1.0 - confidence)
+        verdicts = _by_confidence(list(answers.values()), list(copied.values()), wanted, 1.0 - confidence)
         share = wanted.right / wanted.of
         what = f"a share of right answers above {share:g} (at {100 * confidence:g} %, at every look)"
         counted = list(answers.values())
@@ -157,11 +170,18 @@ def _claim(
         words += f"; {len(failed):,} fail: {_listed(failed)}"
     if open_:
         words += f"; {len(open_):,} undecided: {_listed(open_)}"
-    return Claim(False if failed else None if open_ else True, words)
+    verdict: bool | None = True
+    if failed:
+        verdict = False
+    elif open_:
+        verdict = None
+    return Claim(verdict, words)
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
+    more = ""
+    if len(names) > MOST_LISTED:
+        more = f" and {len(names) - MOST_LISTED:,} more"
     return f"{', '.join(names[:MOST_LISTED])}{more}"
 
 
@@ -169,7 +189,9 @@ def _counts(given: Sequence[int]) -> str:
     """Return how many answers are right, and how many are lost."""
     lost = given.count(LOST)
     words = f"{given.count(1)}/{len(given)}"
-    return f"{words} ({lost} lost)" if lost else words
+    if lost:
+        return f"{words} ({lost} lost)"
+    return words
 
 
 def _of_first(given: Sequence[int], wanted: QuestionClaim) -> bool | None:
@@ -179,17 +201,20 @@ def _of_first(given: Sequence[int], wanted: QuestionClaim) -> bool | None:
     first = given[: wanted.of]
     if first.count(1) >= wanted.right:
         return True
-    return None if first.count(1) + first.count(LOST) >= wanted.right else False
+    if first.count(1) + first.count(LOST) >= wanted.right:
+        return None
+    return False
 
 
 def _by_confidence(
-    answers: Sequence[Sequence[int]], wanted: QuestionClaim, alpha: float
+    answers: Sequence[Sequence[int]], copied: Sequence[Sequence[bool]], wanted: QuestionClaim, alpha: float
 ) -> list[bool | None]:
     """Return which questions' shares are above the one asked for, and which below.
 
     All hold together if each does at `alpha`. That one fails needs Holm over the questions.
     """
-    evidence = list(map(peak_evidence, answers, [wanted.right / wanted.of] * len(answers)))
+    share = wanted.right / wanted.of
+    evidence = [peak_evidence(given, share, again) for given, again in zip(answers, copied, strict=True)]
     order = sorted(range(len(answers)), key=lambda number: -evidence[number][1])
     verdicts: list[bool | None] = [above >= log(1.0 / alpha) or None for above, _ in evidence]
     for called, number in enumerate(order):
@@ -199,10 +224,13 @@ def _by_confidence(
     return verdicts
 
 
-def peak_evidence(given: Sequence[int], share: float) -> tuple[float, float]:
+def peak_evidence(
+    given: Sequence[int], share: float, copied: Sequence[bool] | None = None
+) -> tuple[float, float]:
     """Return the highest log e-values so far that a chance is above `share`, and that it is below.
 
-    A lost answer is taken for what speaks against either.
+    A lost answer is taken for what speaks against either. One that may be a copy of an earlier one counts
+    only on the side that it speaks against: a cache's says nothing new.
 
     Each is the likelihood of a uniform mixture over that side to the likelihood at `share`: for a chance on
     the other side its mean is at most 1, so that it ever reaches 1/α with probability at most α.
@@ -214,8 +242,11 @@ def peak_evidence(given: Sequence[int], share: float) -> tuple[float, float]:
     (True, False)
     """
     answers = np.asarray(given)
-    above = _peak(answers == 1, share, betaincc, 1.0 - share)
-    return above, _peak(answers != 0, share, betainc, share)
+    again = np.zeros(answers.size, dtype=bool) if copied is None else np.asarray(copied, dtype=bool)
+    for_above = answers[~again | (answers != 1)]
+    for_below = answers[~again | (answers != 0)]
+    above = _peak(for_above == 1, share, betaincc, 1.0 - share)
+    return above, _peak(for_below != 0, share, betainc, share)
 
 
 def _peak(given: Bools, share: float, inside: Callable[..., Floats], width: float) -> float:

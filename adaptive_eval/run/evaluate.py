@@ -7,11 +7,11 @@ import json
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from html import escape
 from inspect import signature
@@ -29,6 +29,8 @@ from adaptive_eval.core.results import ModelResult, Results, StopVerdict, Table
 from adaptive_eval.core.results_table import frame_of
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
 from adaptive_eval.errors import UsageError
+from adaptive_eval.options.decisions import StoppingSpec
+from adaptive_eval.options.limit_options import RunBudget
 from adaptive_eval.options.mistakes import did_you_mean
 from adaptive_eval.run.claims import Claim, Place, at_least, not_worse
 from adaptive_eval.run.execution import Ended, RunOptions, execute, set_aside
@@ -178,7 +180,9 @@ def _in_new_loop(run: Coroutine[Any, Any, _Result]) -> _Result:
         within = True
     except RuntimeError:
         within = False
-    return _in_thread(run) if within else asyncio.run(run)
+    if within:
+        return _in_thread(run)
+    return asyncio.run(run)
 
 
 def _in_thread(run: Coroutine[Any, Any, _Result]) -> _Result:
@@ -210,11 +214,19 @@ def _blocking(
     def blocking(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         for key in kwargs:
             if key not in known:
-                raise TypeError(f"{name}() has no argument {key!r}{did_you_mean(key, known)}")
+                raise TypeError(f"{name}() has no argument {key!r}{_meant(key, known)}")
         return _in_new_loop(function(*args, **kwargs))
 
     blocking.__name__ = blocking.__qualname__ = name
     return blocking
+
+
+def _meant(key: str, known: Iterable[str]) -> str:
+    """Return the argument that was probably meant: one of these, or a key of a section."""
+    for section, record in (("stopping", StoppingSpec), ("budget", RunBudget)):
+        if key in {field.name for field in fields(record)}:
+            return f"; write {section}={{{key!r}: …}}"
+    return did_you_mean(key, known)
 
 
 async def evaluate_async(
@@ -451,7 +463,9 @@ def _task(
         section["dataset"] = _written(dataset, folder)
         if not isinstance(task, Mapping):
             _require_input(dataset)
-    chosen = section.get("scorer", "exact") if scorer is None else scorer
+    chosen = scorer
+    if scorer is None:
+        chosen = section.get("scorer", "exact")
     return {"name": "task", **section, "scorer": _named(chosen, given)}
 
 
@@ -472,7 +486,15 @@ def _named(scorer: Any, given: dict[str, Callable[..., Any]]) -> Any:
 
 def _written(rows: Any, folder: Path) -> str:
     if not isinstance(rows, Sequence) or not all(isinstance(row, Mapping) for row in rows):
-        raise UsageError(f"task: {rows!r:.100} is neither a dataset nor a list of rows with input and target")
+        advice = ""
+        if hasattr(rows, "to_dict"):
+            advice = '; of a data frame give frame.to_dict("records")'
+        shown = f"{type(rows).__name__} {rows!r:.60}"
+        raise UsageError(
+            f"task: {shown} is neither a dataset nor a list of rows with input and target{advice}"
+        )
+    if not rows:
+        raise UsageError("task: the list of rows is empty")
     folder.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(dict(row)) + "\n" for row in rows]
     (folder / QUESTIONS).write_text("".join(lines), encoding="utf-8")
@@ -490,5 +512,9 @@ def _require_input(rows: Any) -> None:
 
 def _base(task: object, folder: Path) -> Path:
     """Return where relative paths start: rows are in the run's directory, everything else is where we are."""
-    dataset = task.get("dataset") if isinstance(task, Mapping) else task
-    return Path.cwd() if isinstance(dataset, str | PathLike) else folder
+    dataset = task
+    if isinstance(task, Mapping):
+        dataset = task.get("dataset")
+    if isinstance(dataset, str | PathLike):
+        return Path.cwd()
+    return folder

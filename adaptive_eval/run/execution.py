@@ -32,11 +32,12 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.run.disk import room_warning
 from adaptive_eval.run.observers import Console, MetricsOptions, Outlets
 from adaptive_eval.run.probe import probe_all, require_usable
+from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.run_files import RUN_FILE, RunFiles
 from adaptive_eval.store.writer import RunWriter, WriterLock
-from adaptive_eval.views.reading import decision_from, started_at, still_valid, withdrawals
+from adaptive_eval.views.reading import decision_from, started_at, still_valid, stored_results, withdrawals
 
 if TYPE_CHECKING:  # what a report is written with is imported once there is one to write
     from adaptive_eval.views.files import ReportPaths
@@ -87,7 +88,9 @@ async def execute(built: Built, directory: Path, options: RunOptions | None = No
         from adaptive_eval.views.files import write_reports
 
         # The writer has looked at all that was there when it opened the run, and has written the rest.
-        reports = write_reports(directory, targets=lambda _: targets_of(built.tasks), checked=True)
+        reports = write_reports(
+            directory, targets=lambda _: targets_of(built.tasks, built.config), checked=True
+        )
     return Ended(run.session.stopped, results, asked, reports)
 
 
@@ -209,9 +212,9 @@ class _Run:
         if not (self.directory / RUN_FILE).exists():
             return False
         with RunReader(self.directory) as reader:
-            latest = reader.latest_snapshot()
-        stop = None if latest is None else latest.results.get("stop")
-        if stop is not None and stop.get("reason") not in _LEFT_WITH_WORK:
+            results = stored_results(reader)
+        stop = None if results is None else results.stop
+        if stop is not None and stop.reason not in _LEFT_WITH_WORK:
             return False
         WriterLock.acquire(RunFiles(self.directory).lock).release()  # refuses while a process writes to it
         return True
@@ -234,7 +237,7 @@ class _Run:
 
     def replay(self, writer: RunWriter) -> None:
         """Rebuild the session from the run file, and store the decisions that it lacks."""
-        with writer.reader() as reader:
+        with writer.reader() as reader, decoding(self.directory / RUN_FILE):
             replayed = self.built.rebuild(self.session, reader, self._watches)
             past = [Decided(record.at, (decision_from(record.body),)) for record in reader.decisions()]
             latest, elapsed = reader.latest_snapshot(), reader.running_time()
@@ -287,10 +290,10 @@ class _Run:
         """Return Inspect as what answers, with its logs in the run's directory."""
         from adaptive_eval.interop.inspect_driver import LOGS, InspectDriver
 
-        addresses = {
-            model.name: mimic_url if model.uses_mimic and mimic_url is not None else model.addresses[0]
-            for model in self.built.config.models
-        }
+        addresses = {}
+        for model in self.built.config.models:
+            mimic = mimic_url if model.uses_mimic else None
+            addresses[model.name] = mimic or model.addresses[0]
         return InspectDriver(self.built.config, self.directory / LOGS, addresses)
 
 

@@ -20,9 +20,9 @@ import numpy as np
 
 from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.core.stored_spec import SESSION, spec_from_json
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.run_tables import RunDescription
+from adaptive_eval.interop.stored_config import session_of_file
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
@@ -57,7 +57,9 @@ class Chosen:
     @property
     def chance(self) -> float:
         """The chance at which each was chosen by any call."""
-        return float(self.marked.mean()) if self.marked.size else 1.0
+        if self.marked.size:
+            return float(self.marked.mean())
+        return 1.0
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class LabelChoices:
                 raise UsageError(
                     f"{file} is damaged; it says from what answers were chosen. Put it back"
                 ) from None
-        return cls(spec_from_json(meta[SESSION]), reader.outcomes(), key, tuple(calls))
+        return cls(session_of_file(reader), reader.outcomes(), key, tuple(calls))
 
     def progress(self, stored: int) -> dict[str, int]:
         """Return by model how many steps were stored without a gap, of so many trials."""
@@ -149,7 +151,9 @@ class LabelChoices:
             own = np.zeros(steps.size)
             own[known] = chances
             share, earlier = marked.mean(), was.mean() if was.size else 0.0
-            of_old = (share - earlier) / (1.0 - earlier) if earlier < 1.0 else 0.0
+            of_old = 0.0
+            if earlier < 1.0:
+                of_old = (share - earlier) / (1.0 - earlier)
             new = marked & ~old
             own[new] = np.where(known, of_old, share)[new]
         return Chosen(steps, marked, own.round(_DIGITS))
@@ -227,7 +231,7 @@ def offer_labels(reader: RunReader, about: RunDescription, asked: str) -> Writte
     allowed = allowed_scores(about.weights, about.categories)
     page = label_page(reader.meta()["name"], rows, [tasks[row["id"]] for row in rows], allowed)
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    calls = json.dumps([asdict(call) for call in choices.calls]) + "\n"
+    calls = json.dumps(list(map(asdict, choices.calls))) + "\n"
     write_files(directory, {CALLS: calls, FILE: text, PAGE: page})
     filled = sum(row.get("score") is not None for row in rows)
     return Written(directory, len(rows), len(new), filled, chosen.chance)

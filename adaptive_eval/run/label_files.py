@@ -130,7 +130,9 @@ class LabelFile:
 
 
 def _counted(number: int) -> str:
-    return "1 mistake" if number == 1 else f"{number:,} mistakes"
+    if number == 1:
+        return "1 mistake"
+    return f"{number:,} mistakes"
 
 
 def _chance(given: Any) -> float | None:
@@ -149,7 +151,9 @@ def _chance(given: Any) -> float | None:
 
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield the rows of a file with their lines; a line that is no row is a problem."""
-    read = _csv_rows if path.suffix.lower() == ".csv" else _json_rows
+    read = _json_rows
+    if path.suffix.lower() == ".csv":
+        read = _csv_rows
     try:
         yield from read(path, problems.append)
     except OSError as error:

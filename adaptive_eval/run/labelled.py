@@ -61,6 +61,8 @@ def hold_against(reader: RunReader, about: RunDescription, file: Path) -> Held:
     known = ~np.isnan(judged.judge) & ~np.isnan(judged.label)
     share, kappa = agreement(judged.judge[known], judged.label[known])
     names = session.spec.names
+    models = tuple(_bias(look, [model]) for model in range(len(names)))
+    pairs = tuple(_bias(look, pair) for pair in combinations(range(len(names)), 2))
     return Held(
         results=results,
         alone=alone,
@@ -70,8 +72,8 @@ def hold_against(reader: RunReader, about: RunDescription, file: Path) -> Held:
         of=judged.chosen.size,
         agreement=_number(share),
         kappa=_number(kappa),
-        models=tuple(_bias(look, [model]) for model in range(len(names))),
-        pairs=tuple(_bias(look, pair) for pair in combinations(range(len(names)), 2)),
+        models=models,
+        pairs=pairs,
         further=() if results is None else tuple(further_labels(look, results)),
         noise=tuple(_noise(look)),
     )
@@ -154,10 +156,11 @@ def _recorded(
                 raise UsageError(f"line {given.line}: answers to one question in one pass need one pi")
         if given.score is not None:
             kept.append((given.key.model, step, given.score))
+    filled = sum(one.score is not None for one in labels)
     return LabelRecord(
         file=file,
         rows=len(labels),
-        filled=sum(one.score is not None for one in labels),
+        filled=filled,
         with_chances=all(one.chance is not None for one in labels),
         spans=tuple(_spans(steps)),
         progress=choices.progress(stored),
@@ -181,7 +184,9 @@ def _spans(steps: Ints) -> Iterator[tuple[int, int]]:
 
 
 def _number(value: float) -> float | None:
-    return None if value != value else float(value)
+    if value != value:
+        return None
+    return float(value)
 
 
 def _bias(look: LabelLook, models: Sequence[int]) -> Bias:
@@ -189,7 +194,7 @@ def _bias(look: LabelLook, models: Sequence[int]) -> Bias:
     labels, bias, low, high = look.biases(models)
     share = kappa = float("nan")
     if len(models) == 1:
-        _, part = look.judged.of(models)
+        _, part = look.judged.shared_by(models)
         known = ~np.isnan(part.judge[0]) & ~np.isnan(part.label[0])
         share, kappa = agreement(part.judge[0][known], part.label[0][known])
     mean = None if bias != bias else unit * bias
@@ -212,17 +217,27 @@ def _noise(look: LabelLook) -> list[Noise]:
             groups, scores = np.linspace(0.1, 0.9, 5), np.clip(np.floor(scores * 5), 0, 4) / 5 + 0.1
         rows += [(task, group, residual[np.isclose(scores, group)]) for group in groups.tolist()]
     sizes = np.array([part.size for *_, part in rows], dtype=float)
-    spreads = np.array([float(part.std()) if part.size else 0.0 for *_, part in rows]).round(_DIGITS)
-    mean = float((spreads * sizes).sum() / sizes.sum()) if sizes.sum() else 0.0
+    spreads = np.zeros(sizes.size)
+    for place, (*_, part) in enumerate(rows):
+        if part.size:
+            spreads[place] = part.std()
+    spreads = spreads.round(_DIGITS)
+    mean = 0.0
+    if sizes.sum():
+        mean = float((spreads * sizes).sum() / sizes.sum())
     found = []
     for (task, group, part), spread in zip(rows, spreads.tolist(), strict=True):
         low, high = min(spec.tasks[task].weights), max(spec.tasks[task].weights)
         unit = high - low
-        relative = max(spread / mean, LEAST_CHANCE) if mean else 1.0
+        relative = 1.0
+        if mean:
+            relative = max(spread / mean, LEAST_CHANCE)
         found.append(Noise(spec.tasks[task].name, low + unit * group, part.size, unit * spread, relative))
     return [one for one in found if one.labels]
 
 
 def _slope(judge: Floats, label: Floats) -> float:
     squares = float((judge**2).sum())
-    return min(max(float((judge * label).sum()) / squares, 0.0), 1.0) if squares else 0.0
+    if squares:
+        return min(max(float((judge * label).sum()) / squares, 0.0), 1.0)
+    return 0.0

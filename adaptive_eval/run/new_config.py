@@ -21,6 +21,7 @@ from adaptive_eval.config.short_forms import PROVIDERS, benchmarks
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.endpoints.apis import OpenAIChat
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, PermanentEndpointError, UsageError
+from adaptive_eval.options.mistakes import did_you_mean
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.simulate.assumptions import means_apart
 from adaptive_eval.tasks.sources import is_file_source, read_source
@@ -89,7 +90,9 @@ class Listed:
             section["system"] = asked.system
         limit = min(LIMIT, LIMIT if self.context is None else max(1, self.context // 2))
         # OpenAI's newer models take no max_tokens.
-        named = "max_completion_tokens" if self.provider == "openai" else "max_tokens"
+        named = "max_tokens"
+        if self.provider == "openai":
+            named = "max_completion_tokens"
         sampling = {} if asked.temperature is None else {"temperature": asked.temperature}
         section["sampling"] = {**sampling, named: asked.max_tokens or limit}
         return {**section, "concurrency": 16}
@@ -98,15 +101,15 @@ class Listed:
 def list_models(
     urls: Sequence[str],
     asked: Asked,
-    wanted: Sequence[str] = (),
+    wanted: Sequence[str],
     *,
-    say: Callable[[str], None] = print,
+    say: Callable[[str], None],
     ask_key: Callable[[], str] | None = None,
 ) -> tuple[list[Listed], Asked]:
     """Ask servers which models they list; return the models, and how they are asked.
 
     If a server wants a key and none is named, `ask_key` is asked for the variable that holds it. A single
-    server that refuses to list its models is taken to serve those `wanted`.
+    server that lists no models, or refuses to, is taken to serve those `wanted`.
 
     Raises
     ------
@@ -120,7 +123,10 @@ def list_models(
     for url, answer in zip(urls, answers, strict=True):
         if not isinstance(answer, EndpointError):
             found += [Listed(url, model, context) for model, context in answer.items()]
-            problems += [] if answer else [f"{url} lists no models"]
+            if not answer and wanted and len(urls) == 1:
+                found += [Listed(url, model) for model in wanted]
+            elif not answer:
+                problems.append(f"{url} lists no models; name those that it serves: --model NAME")
             continue
         words = _said(url, answer, asked.api_key_env)
         if answer.cause == ("key",) and keyless and ask_key is not None:
@@ -144,7 +150,9 @@ def _said(url: str, error: EndpointError, api_key_env: str | None) -> str:
     if error.cause == ("key",):
         return f"{words}; is the key in {api_key_env} the right one?"
     base = url.rstrip("/")
-    return words if base.endswith("/v1") else f"{words}; is it {base}/v1?"
+    if base.endswith("/v1"):
+        return words
+    return f"{words}; is it {base}/v1?"
 
 
 async def _ask_all(
@@ -191,6 +199,7 @@ def task_of(
     if is_file_source(name) and not (folder / Path(name).expanduser()).is_file():
         raise UsageError(
             f"{name!r} is neither a ready benchmark (`adaptive-eval tasks`) nor a file in {folder.resolve()}"
+            f"{did_you_mean(name, benchmarks())}"
         )
     rows = [row.values for row in read_source(name, folder).rows[:200]]
     columns = dict.fromkeys(column for row in rows for column in row)
@@ -213,7 +222,9 @@ def _columns(
     """Return the column of each field of a file: as named, by a usual name, or as chosen."""
     for field, column in named.items():
         if column not in columns:
-            turned = f"; write --field {column}={field}" if field in columns else ""
+            turned = ""
+            if field in columns:
+                turned = f"; write --field {column}={field}"
             raise UsageError(f"{file} has no column {column!r} (there are: {', '.join(columns)}){turned}")
     found = dict(named)
     for field, known in (("input", INPUTS), ("target", TARGETS), ("choices", CHOICES)):
@@ -235,13 +246,22 @@ def _columns(
 def _guess(targets: Iterable[Any], *, has_choices: bool) -> tuple[str | dict[str, Any], str]:
     """Return the scorer that the right answers suggest, and a prompt for it."""
     texts = [str(target).strip() for target in targets]
-    numbers = all(_NUMBER.fullmatch(text) for text in texts)
+    numbers = all(map(_NUMBER.fullmatch, texts))
     if has_choices:
         ask = "{input}\n\n{choices}\n\nFinish with a line of the form: The answer is X."
-        first = min((int(text) for text in texts), default=0) if numbers else None
-        return ("choice" if first is None else {"kind": "choice", "index_from": min(first, 1)}), ask
+        if not numbers:
+            return "choice", ask
+        first = min((int(text) for text in texts), default=0)
+        return {"kind": "choice", "index_from": min(first, 1)}, ask
     ask = "{input}\n\nReason step by step, and put the final answer within \\boxed{}."
     return ("numeric" if numbers else "exact"), ask
+
+
+def _task_entry(task: Mapping[str, Any]) -> Any:
+    """Return a task as the config has it: a ready benchmark without other keys by its name."""
+    if [*task] == ["benchmark"]:
+        return task["benchmark"]
+    return dict(task)
 
 
 def config_text(
@@ -270,7 +290,7 @@ def config_text(
         ("The name is the label in reports; sampling is sent exactly as written.", {"models": listed}),
         (
             "`adaptive-eval tasks NAME` shows the task of a ready benchmark; any key can be added.",
-            {"tasks": [task["benchmark"] if [*task] == ["benchmark"] else dict(task) for task in tasks]},
+            {"tasks": list(map(_task_entry, tasks))},
         ),
         (about_goal, {"goal": goal}),
         (about_stopping, {"stopping": stopping}),
@@ -279,11 +299,11 @@ def config_text(
     sections.append((scarce, {"spend": "trials"}))
     if trials is not None:
         sections.append((about_trials, {"budget": {"trials": trials}}))
-    written = "".join(
-        f"\n{f'# {comment}{chr(10)}' if comment else ''}{write_document(section)}"
-        for comment, section in sections
-    )
-    return written.removeprefix("\n")
+    written = []
+    for comment, section in sections:
+        heading = f"# {comment}\n" if comment else ""
+        written.append(f"{heading}{write_document(section)}")
+    return "\n".join(written)
 
 
 def write_one_line(
@@ -293,10 +313,12 @@ def write_one_line(
     folder: Path,
     *,
     asked: Asked,
-    scorer: str | None = None,
-    fields: Mapping[str, str] = MappingProxyType({}),
-) -> Path:
-    """Write the config of models (``URL#NAME`` or ``PROVIDER/MODEL``) and tasks; return its file.
+    scorer: str | None,
+    fields: Mapping[str, str],
+) -> tuple[Path, bool]:
+    """Write the config of models (``URL#NAME`` or ``PROVIDER/MODEL``) and tasks.
+
+    Return its file, and whether it is new.
 
     A config of the same name with the same text is used as it is; with another text the name gets a number.
 
@@ -313,11 +335,12 @@ def write_one_line(
         label = name if number == 1 else f"{name}-{number}"
         text = config_text(label, listed, read, margin=used, trials=None, asked=asked)
         file = folder / f"{label}.yaml"
-        if not file.exists() or file.read_text("utf-8") == text:
+        new = not file.exists()
+        if new or file.read_text("utf-8") == text:
             break
     check(text, folder)
     file.write_text(text, "utf-8")
-    return file
+    return file, new
 
 
 def named_models(models: Sequence[str], asked: Asked) -> list[Listed]:
@@ -435,11 +458,11 @@ def suggested(offered: Sequence[Offer], trials: int | None = None) -> Offer:
     >>> suggested(offered).margin, suggested(offered, 4000).margin, suggested(offered, 100).margin
     (0.05, 0.05, 0.1)
     """
-    fit = [
-        offer
-        for offer in offered
-        if offer.enough and (offer.margin >= USUAL if trials is None else offer.trials <= trials)
-    ]
+    enough = [offer for offer in offered if offer.enough]
+    if trials is None:
+        fit = [offer for offer in enough if offer.margin >= USUAL]
+    else:
+        fit = [offer for offer in enough if offer.trials <= trials]
     return min(fit, key=lambda offer: offer.margin, default=offered[0])
 
 

@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,11 +50,11 @@ class MetricsOptions:
         return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def channels_of(notify: NotifyConfig | None, environment: Mapping[str, str] = os.environ) -> list[Channel]:
+def channels_of(notify: NotifyConfig | None) -> list[Channel]:
     """Return the channels that a config asks for."""
     channels: list[Channel] = []
     if notify is not None and notify.webhook_env is not None:
-        url = environment.get(notify.webhook_env, "")
+        url = os.environ.get(notify.webhook_env, "")
         if not url:
             raise UsageError(
                 f"notify.webhook_env: the environment variable {notify.webhook_env} is not set; set it to "
@@ -117,7 +117,9 @@ class Notices:
         self._tell("stopped", words, trials, verdict=verdict.reason)
 
     def _rest_on(self) -> str:
-        return "" if self._results is None else rest_on_words(self._results)
+        if self._results is None:
+            return ""
+        return rest_on_words(self._results)
 
     def _tell(
         self,
@@ -133,7 +135,9 @@ class Notices:
 
 def _notices(config: RunConfig, options: MetricsOptions) -> Sequence[Outlet]:
     channels = channels_of(config.notify)
-    return [Notices(config, channels)] if channels else []
+    if channels:
+        return [Notices(config, channels)]
+    return []
 
 
 def _trackers(config: RunConfig, options: MetricsOptions) -> Sequence[Outlet]:
@@ -286,7 +290,11 @@ def shown_progress(wanted: bool | None, observer: Observer | None) -> Iterator[O
 def _place(wanted: bool | None) -> TextIO | None:
     """Return the stream for the line; None for no line."""
     if type(sys.stdout).__module__.startswith("ipykernel"):
-        return None if wanted is False else sys.stdout
+        if wanted is False:
+            return None
+        return sys.stdout
     if wanted is None:
         wanted = sys.stderr is not None and sys.stderr.isatty()
-    return sys.stderr if wanted else None
+    if wanted:
+        return sys.stderr
+    return None

@@ -57,7 +57,9 @@ def require_usable(probed: Sequence[Probed], *, all_there: bool = False) -> list
             spared = isinstance(one.result, TransientEndpointError) and one.model in there and not all_there
             (absent if spared else missing).append(one.words)
     if missing:
-        noun = "endpoint is" if len(missing) == 1 else "endpoints are"
+        noun = "endpoints are"
+        if len(missing) == 1:
+            noun = "endpoint is"
         lines = [f"{len(missing)} {noun} not usable; nothing was spent:", *(f"  {line}" for line in missing)]
         raise EndpointsUnusable("\n".join(lines))
     return absent
@@ -127,7 +129,9 @@ async def _report(
         if isinstance(one.result, Probe):
             say(f"endpoint   {one.model}: {_offer(one.endpoint, one.result)}")
         elif one.model in found:
-            then = "ask it again" if isinstance(one.result, TransientEndpointError) else "leave it out"
+            then = "leave it out"
+            if isinstance(one.result, TransientEndpointError):
+                then = "ask it again"
             say(f"warning    {one.words.rstrip('.')}; a run would {then}")
     require_usable([one for one in probed if one.model not in found], all_there=True)
     for one in probed:
@@ -196,5 +200,7 @@ async def _examined(endpoint: OpenAIEndpoint) -> list[str]:
 
 
 def _cost(found: ParameterFindings) -> str:
-    tokens = f"{found.usage.total_tokens:,}" if found.usage.total_tokens else "an unknown number of"
+    tokens = "an unknown number of"
+    if found.usage.total_tokens:
+        tokens = f"{found.usage.total_tokens:,}"
     return f"{found.requests} requests took {tokens} tokens"

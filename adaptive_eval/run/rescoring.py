@@ -1,4 +1,4 @@
-"""Rank stored answers by another scorer or rubric, read as a config is, without asking anything."""
+"""Rank stored answers by another scorer or rubric, without asking anything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from adaptive_eval.build.assembly import Built, make_importable
 from adaptive_eval.build.rubrics import (
@@ -19,8 +19,6 @@ from adaptive_eval.build.rubrics import (
     with_stored_thresholds,
 )
 from adaptive_eval.build.stored_answers import with_stored_answers
-from adaptive_eval.config import RunConfig
-from adaptive_eval.config.document import read_document
 from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
@@ -29,14 +27,14 @@ from adaptive_eval.engine.independence import COPY
 from adaptive_eval.errors import (
     AdaptiveEvalError,
     EndpointsUnusable,
+    RunDamaged,
     RunMismatch,
     ScorerUnavailable,
+    SessionError,
     UsageError,
 )
-from adaptive_eval.options.mistakes import Mistakes, dotted
-from adaptive_eval.options.scorers import AnyScorer
-from adaptive_eval.options.section import Section, short_for
 from adaptive_eval.options.task_options import RubricConfig
+from adaptive_eval.run.rescoring_specs import RescoringSpec, tracked
 from adaptive_eval.scoring.registry import Answers, build_scorer, score_here
 from adaptive_eval.scoring.rubric import Rubric, SignalMissing, attempt_signals
 from adaptive_eval.scoring.scorer import NOT_FOUND, Scorer, TogetherScorer
@@ -122,7 +120,10 @@ def rescore(
             answers = _Answers.read(built, reader, chosen, known, scorer, score, progress)
         except ScorerUnavailable as error:
             raise EndpointsUnusable(f"{error}; nothing was stored") from None
-        results += [answers.ranked(spec) for spec in specs if spec.scorer == scorer]
+        try:
+            results += [answers.ranked(spec) for spec in specs if spec.scorer == scorer]
+        except SessionError as error:
+            raise RunDamaged(f"{reader.directory} is damaged: {error}") from error
     order = {spec.name: place for place, spec in enumerate(specs)}
     return sorted(results, key=lambda result: order[result.name])
 
@@ -216,7 +217,10 @@ class _Answers:
 
     def ranked(self, spec: RescoringSpec) -> Rescoring:
         """Return the ranking by a rubric."""
-        categories: list[int | None] = [None if score is None else score.category for score in self.scores]
+        categories: list[int | None] = [None] * len(self.scores)
+        for place, score in enumerate(self.scores):
+            if score is not None:
+                categories[place] = score.category
         weights, body = {}, {}
         for task in self.tasks:
             places = [
@@ -348,7 +352,9 @@ def _signals(score: Score | None, check: str | None) -> Mapping[str, Signal]:
     """Return the signals of an answer; those by which one check judges it, if one is named."""
     signals = {} if score is None else score.signals
     result = None if check is None else signals.get(check)
-    return signals if result is None else {**signals, "is_correct": result, "score": result}
+    if result is None:
+        return signals
+    return {**signals, "is_correct": result, "score": result}
 
 
 def _scorer(built: Built, tasks: Sequence[str], scorer: Any) -> Scorer | None:
@@ -358,11 +364,15 @@ def _scorer(built: Built, tasks: Sequence[str], scorer: Any) -> Scorer | None:
     if scorer.has("python"):
         make_importable(built.config.base_dir)
     made = build_scorer(scorer.kind, scorer.options())
-    several = {None if (one := built.config.task(name).answers) is None else one.by for name in tasks}
+    several = set()
+    for name in tasks:
+        answers = built.config.task(name).answers
+        several.add(None if answers is None else answers.by)
     if len(several) > 1:
         raise UsageError(f"tasks {', '.join(tasks)} differ in answers.by; score one at a time with --task")
     for by in several:
-        made = made if by is None else TogetherScorer(made, by)
+        if by is not None:
+            made = TogetherScorer(made, by)
     for task in built.tasks:
         if task.name not in tasks:
             continue
@@ -385,13 +395,15 @@ def _ranked(
     spec = replace(built.spec.rescored(weights), prior=None)
     if spec.references:  # their answers are not here to be scored again
         spec = replace(spec, references=(), goal=GoalSpec("ranking"))
-    session = Session(spec)
-    session.keep_questions(asked)
+    session, trials = Session(spec), list(asked)
+    session.keep_questions(trials)
     session.replay([outcomes])
+    session.require_asked(trials)
     return session.results()
 
 
 def _require_same_data(built: Built, reader: RunReader) -> None:
+    reader.require_undamaged()
     stored = json.loads(reader.meta()["identity"])["tasks"]
     for task in built.tasks:
         if stored.get(task.name, {}).get("dataset") != task.content_hash:
@@ -399,82 +411,10 @@ def _require_same_data(built: Built, reader: RunReader) -> None:
                 f"{task.source}: the dataset of task {task.name!r} is not what it was when "
                 f"{reader.directory} was run; put the old one back"
             )
-
-
-@dataclass(frozen=True)
-class RescoringSpec:
-    """A requested scoring."""
-
-    name: str
-    rubric: RubricConfig | None = None
-    scorer: Any = None
-    by_task: Mapping[str, RubricConfig] = field(default_factory=dict)
-    check: str | None = None  # the signal of the check that judges the answers to these tasks
-
-
-class _Written(Section):
-    """The values of options, in the grammar and with the messages of a config."""
-
-    scorer: AnyScorer | None = None
-    rubric: Annotated[RubricConfig, short_for("schema")] | None = None
-
-
-def read_rubric(text: str) -> RubricConfig:
-    """Read a rubric as it is written in a config: a schema's name, or a mapping.
-
-    Examples
-    --------
-    >>> read_rubric("format-aware").label
-    'format-aware'
-    >>> read_rubric("{schema: binary, weights: [0, 2]}").category_weights
-    (0.0, 2.0)
-    """
-    rubric = _written(text, "rubric").rubric
-    assert rubric is not None
-    if rubric.thresholds_from is not None:
-        raise UsageError("--rubric: give thresholds, or leave them out to take them from the stored answers")
-    return rubric
-
-
-def read_scorer(text: str) -> Any:
-    """Read a scorer as it is written in a config: its kind, or a mapping with kind and options.
-
-    A run that it compares with is looked for in the current folder first, then in the config's.
-
-    Examples
-    --------
-    >>> read_scorer("{kind: numeric, tolerance: 0.1}").tolerance
-    0.1
-    """
-    scorer = _written(text, "scorer").scorer
-    place, _, model = (getattr(scorer, "against", None) or "").rpartition("#")
-    here = Path(place.strip()).expanduser().resolve()
-    if scorer is None or not place or not here.is_dir():
-        return scorer
-    return scorer.model_copy(update={"against": f"{here}#{model}"})
-
-
-def tracked(config: RunConfig) -> list[RescoringSpec]:
-    """Return the rubrics that a config tracks, and the checks of its scorers, one spec for each name."""
-    by_name: dict[str, dict[str, RubricConfig]] = {}
-    checks: dict[str, dict[str, RubricConfig]] = {}
-    for task in config.tasks:
-        for rubric in task.track:
-            by_name.setdefault(rubric.label, {})[task.name] = rubric
-        for name, part in getattr(task.scorer, "parts", {}).items() if task.answers is None else ():
-            checks.setdefault(f"{CHECK}{name}", {})[task.name] = RubricConfig(range=part.numbers)
-    specs = [RescoringSpec(name, by_task=rubrics) for name, rubrics in by_name.items()]
-    return [*specs, *(RescoringSpec(name, by_task=rubrics, check=name) for name, rubrics in checks.items())]
-
-
-def _written(text: str, option: str) -> _Written:
-    document = read_document(text)
-    if document.problems or document.data is None:
-        what = document.problems[0].message if document.problems else "it is empty"
-        raise UsageError(f"--{option} {text!r}: {what}")
-    try:
-        return _Written.from_data({option: document.data})
-    except Mistakes as error:
-        (_, *place), words = error.found[0]
-        where = dotted(tuple(place))
-        raise UsageError(f"--{option} {text!r}: {where + ': ' if where else ''}{words}") from None
+    asked = {(task.name, question.id) for task in built.tasks for question in task.questions}
+    others = [one for one in reader.cells().questions if one not in asked]
+    if others:
+        raise RunDamaged(
+            f"{reader.directory} is damaged: it has answers to question {others[0][1]!r:.80} of task "
+            f"{others[0][0]!r:.80}, which it did not ask"
+        )

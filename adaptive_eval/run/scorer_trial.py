@@ -50,7 +50,9 @@ async def _failure(scorer: FunctionScorer, answer: str, question: Question) -> s
     except _WHATEVER_THE_ANSWER as error:
         words = str(error) if isinstance(error, ScorerFailed) else last_line(error)
         # "None" is a pattern that did not match, or a branch without a result.
-        return None if "None" in words else words
+        if "None" in words:
+            return None
+        return words
     except Exception:  # noqa: BLE001 - any function
         return None
     return None

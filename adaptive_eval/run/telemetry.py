@@ -118,7 +118,9 @@ class Telemetry:
         usage = _usage_of(record)
         for attempt in attempts:
             asked = _asked(model, attempt)
-            named = {**asked, "error.type": attempt.error} if attempt.error is not None else asked
+            named = asked
+            if attempt.error is not None:
+                named = {**asked, "error.type": attempt.error}
             self._duration.record(attempt.latency, named)
             alone = usage if answered == [attempt] else {}
             span = self._tracer.start_span(
@@ -222,7 +224,9 @@ def _sampling(model: ModelConfig) -> dict[str, Any]:
     sent = model.sampling.as_sent()
     found = {f"gen_ai.request.{name}": sent[name] for name in _SAMPLING if name in sent}
     limit = model.sampling.token_limit
-    return found if limit is None else {**found, "gen_ai.request.max_tokens": limit}
+    if limit is None:
+        return found
+    return {**found, "gen_ai.request.max_tokens": limit}
 
 
 def _usage_of(record: TrialRecord) -> Mapping[str, Any]:

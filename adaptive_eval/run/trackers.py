@@ -98,7 +98,9 @@ class Tracker:
         if late:
             return f"the tracker had not taken the last figures {patience:g} s after the end"
         problem = self._problem()
-        return None if problem is None else f"the tracker has failed: {type(problem).__name__}: {problem}"
+        if problem is None:
+            return None
+        return f"the tracker has failed: {type(problem).__name__}: {problem}"
 
     def _log(self, results: Results) -> None:
         self._send(lambda backend: backend.log(results.trials, figures_of(results)))

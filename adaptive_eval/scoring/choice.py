@@ -67,7 +67,9 @@ class _Choosing(ChoosingScorerConfig):
         if by_letter or by_text:
             return None
         known = f"{', '.join(options.letters)}, or the text of an option"
-        hint = "; set the scorer's index_from to 0 or 1" if _WHOLE_NUMBER.fullmatch(question.target) else ""
+        hint = ""
+        if _WHOLE_NUMBER.fullmatch(question.target):
+            hint = "; set the scorer's index_from to 0 or 1"
         return f"the target {question.target[:60]!r} is none of {known}{hint}"
 
     def _options(self, question: Question) -> ChoiceOptions:
@@ -80,7 +82,9 @@ class _Choosing(ChoosingScorerConfig):
         target = question.target.strip()
         if self.index_from is not None and _WHOLE_NUMBER.fullmatch(target):
             place = int(target) - self.index_from
-            return options.letters[place] if 0 <= place < len(options.letters) else None
+            if 0 <= place < len(options.letters):
+                return options.letters[place]
+            return None
         return options.by_label(target)
 
 
@@ -150,7 +154,9 @@ class ChoiceScorer(ChoiceScorerConfig, _Choosing, AnswerScorer):
         if stated is not None:
             return Answer(stated.text, "stated", is_final=stated.end < len(text))
         last = options.in_last_line(text)
-        return Answer(last, "last line", is_final=False) if last is not None else None
+        if last is not None:
+            return Answer(last, "last line", is_final=False)
+        return None
 
     def is_right(self, answer: Answer, question: Question) -> bool:
         """Tell whether `answer` is the letter of the target."""
@@ -182,13 +188,17 @@ class ChoiceOptions:
             return alone[1].upper()
         labelled = self._patterns["labelled"].match(plain) if "\n" not in plain else None
         hedged = labelled and self._patterns["hedge"].match(plain, labelled.end(1))
-        return labelled[1].upper() if labelled and not hedged else None
+        if labelled and not hedged:
+            return labelled[1].upper()
+        return None
 
     def by_text(self, text: str) -> str | None:
         """Return the letter of the only option whose text is `text`."""
         form = normalised(unwrapped(text[: 2 * _LONGEST_LINE + max(map(len, self.texts), default=0)]))
         found = [letter for letter, known in zip(self.letters, self._forms, strict=False) if known == form]
-        return found[0] if len(found) == 1 else None
+        if len(found) == 1:
+            return found[0]
+        return None
 
     def read(self, text: str) -> str | None:
         """Return the letter of the option that `text` is, or None."""
@@ -221,7 +231,9 @@ class ChoiceOptions:
             return self.by_label(first)
         marked = {match[1] or match[2] or match[3] for match in self._patterns["marked"].finditer(line)}
         if marked:
-            return marked.pop() if len(marked) == 1 and not _NEGATION.search(line) else None
+            if len(marked) == 1 and not _NEGATION.search(line):
+                return marked.pop()
+            return None
         return self._one_text_in(line)
 
     def _after_answer(self, text: str) -> Extract | None:
@@ -234,7 +246,9 @@ class ChoiceOptions:
             return Extract(letter[0], stated.end - len(stated.text) + letter[1])
         sentence = re.split(r"[.!?](?:\s|$)", stated.text, maxsplit=1)[0]
         by_text = self.by_text(stated.text) or self.by_text(sentence) or self._one_text_in(sentence)
-        return Extract(by_text, stated.end) if by_text is not None else None
+        if by_text is not None:
+            return Extract(by_text, stated.end)
+        return None
 
     def _leading(self, text: str) -> tuple[str, int] | None:
         """Return the letter (all of them if it names several) at the start of `text`, and where it ends."""
@@ -264,7 +278,9 @@ class ChoiceOptions:
         letters = [letter for letter, other in inside if other not in known or other == known]
         if len(letters) != 1:
             return None
-        return None if _NEGATION.search(form.replace(known, "")) else letters[0]
+        if _NEGATION.search(form.replace(known, "")):
+            return None
+        return letters[0]
 
     @cached_property
     def _forms(self) -> tuple[str, ...]:

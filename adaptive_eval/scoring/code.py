@@ -62,7 +62,9 @@ class CodeScorer(CodeScorerConfig):
         if missing:
             known = ", ".join(values)
             return f"the scorer's code or tests use the field {missing[0]!r}; the question has {known}"
-        return None if _filled(self.tests, values).strip() else "the tests are empty"
+        if _filled(self.tests, values).strip():
+            return None
+        return "the tests are empty"
 
     def score(self, completion: Completion, question: Question) -> Score:
         """Run one answer; a program that fails, hangs or ends the process gets category 0 and a reason."""
@@ -141,7 +143,9 @@ def find_code(text: str) -> str | None:
     if blocks:
         return blocks[-1]
     fenced = "```" in text
-    return text if not fenced and re.search(r"^(?:def|class|import|from)\s", text, re.MULTILINE) else None
+    if not fenced and re.search(r"^(?:def|class|import|from)\s", text, re.MULTILINE):
+        return text
+    return None
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:

@@ -73,13 +73,12 @@ class ChecksScorer(ChecksScorerConfig):
 
     def score_all(self, answers: Sequence[tuple[Completion, Question]]) -> list[Score]:
         """Score stored answers, outside an event loop."""
-        columns = {}
+        columns = []
         for name, one in self._scorers.items():
-            ((_, columns[name]),) = score_here(one, [(None, answers)], at_once=self.parts[name].at_once)
-        return [
-            self.together({name: column[place] for name, column in columns.items()})
-            for place in range(len(answers))
-        ]
+            ((_, column),) = score_here(one, [(None, answers)], at_once=self.parts[name].at_once)
+            columns.append(column)
+        answered = zip(*columns, strict=True)
+        return [self.together(dict(zip(self._scorers, scores, strict=True))) for scores in answered]
 
     async def grade(self, completion: Completion, question: Question) -> Score:
         """Score one answer; ScorerUnavailable if a judge or verifier cannot be asked now."""

@@ -169,7 +169,9 @@ def enclosures(*, has_filter: bool) -> list[Enclosure]:
     if os.getuid() == 0:
         filtered.append(Enclosure(False, False, True))
         unfiltered.append(Enclosure(False, False, False))
-    return [*filtered, *unfiltered] if has_filter else unfiltered
+    if has_filter:
+        return [*filtered, *unfiltered]
+    return unfiltered
 
 
 def _interpreter(python: str | None) -> InterpreterFiles:

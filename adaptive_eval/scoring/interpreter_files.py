@@ -56,7 +56,7 @@ def ask(python: str) -> InterpreterFiles:
 
 
 def _files() -> InterpreterFiles:
-    known = [Path(place) for place in sys.path]
+    known = list(map(Path, sys.path))
     folders = [place for place in known if place.name == "lib-dynload" and place.is_dir()]
     zips = [place for place in known if place.is_file()]
     for folder in folders:

@@ -87,7 +87,9 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
     @property
     def texts_each(self) -> int:
         """Most answers in a prompt."""
-        return 1 if self.against is None else 2
+        if self.against is None:
+            return 1
+        return 2
 
     async def grade(self, completion: Completion, question: Question) -> Score:
         """Have one answer judged.
@@ -159,7 +161,9 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         counts = Counter(votes)
         told = sum(counts[verdict] for verdict in worth)
         own: dict[str, Signal] = {"judgements": 2 * self.votes, ORDER_DECIDED: counts[ORDER_DECIDED]}
-        by_order = "by_order" if self.against is None else "tied_by_order"
+        by_order = "tied_by_order"
+        if self.against is None:
+            by_order = "by_order"
         own[JUDGED + (by_order if votes[0] == ORDER_DECIDED else "in_either_order")] = True
         own |= await self._noise(votes, partial(self._vote, text, question), text, bill)
         if not told:
@@ -197,7 +201,9 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
                 messages, _one_of("first", "second", "tie"), 2 * vote + place, bill
             )
             found.add({"first": first, "second": second}.get(word, "tie"))
-        return found.pop() if len(found) == 1 else ORDER_DECIDED
+        if len(found) == 1:
+            return found.pop()
+        return ORDER_DECIDED
 
     async def _judgement(
         self, messages: Sequence[Message], verdict: Mapping[str, Any], vote: int, bill: Bill
@@ -240,7 +246,9 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         return [self._system(PAIRWISE_INSTRUCTIONS), Message("user", content)]
 
     def _system(self, instructions: str) -> Message:
-        criteria = f"\n\nCriteria: {self.criteria}" if self.criteria else ""
+        criteria = ""
+        if self.criteria:
+            criteria = f"\n\nCriteria: {self.criteria}"
         return Message("system", instructions + criteria)
 
 

@@ -39,7 +39,9 @@ class ExactScorer(ExactScorerConfig, AnswerScorer):
             return (
                 f"the target has {len(question.target)} characters; exact compares at most {LONGEST_TARGET}"
             )
-        return None if self._form(question.target) else "the target is empty"
+        if self._form(question.target):
+            return None
+        return "the target is empty"
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return the answer in `text`, whose last box is `box`, or None."""
@@ -96,7 +98,9 @@ class RegexScorer(RegexScorerConfig, AnswerScorer):
             _compiled(pattern, self.ignore_case)
         except not_a_pattern as error:
             return f"{pattern[:60]!r} is not a regular expression: {error}"
-        return None if question.target.strip() else "the target is empty"
+        if question.target.strip():
+            return None
+        return "the target is empty"
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return the last match in `text`, or None."""
@@ -138,7 +142,9 @@ class ContainsScorer(ContainsScorerConfig, AnswerScorer):
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""
-        return None if self._form(question.target) else "the target is empty"
+        if self._form(question.target):
+            return None
+        return "the target is empty"
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return where the target is in `text`, or None."""
@@ -227,7 +233,9 @@ class NumericScorer(NumericScorerConfig, AnswerScorer):
             last = _last_number(text)
             _require_one(_either_of_the_last(text))
             # In a text that was cut off, a later number may be missing.
-            return Answer(last.text, "last number", is_final=False) if last is not None else None
+            if last is not None:
+                return Answer(last.text, "last number", is_final=False)
+            return None
         return None
 
     def is_right(self, answer: Answer, question: Question) -> bool:
@@ -238,11 +246,12 @@ class NumericScorer(NumericScorerConfig, AnswerScorer):
         return is_same_number(number, target, self.tolerance, self.relative_tolerance)
 
 
-_MAYBE = r"(?:maybe|perhaps|possibly)\b,?"
+_MAYBE = r"(?:but\s+)?(?:alternatively|maybe|perhaps|possibly)\b,?"
+_OR_ELSE = r"(?:or|ou|oder|o|или)"
 _MIGHT_BE = r",?\s+but\s+(?:it\s+)?(?:could|may|might)\s+(?:also\s+)?be\b"
 
 _BETWEEN = re.compile(
-    rf"\s*(?:[,;]?\s*\b(?:or|and|to|through)\b(?:,?\s+(?:{_MAYBE}|even\b|also\b))?"
+    rf"\s*(?:[,;]?\s*\b(?:{_OR_ELSE}|and|to|through)\b(?:,?\s+(?:{_MAYBE}|even\b|also\b))?|或者?|または"
     rf"|{_MIGHT_BE}|[,;]\s(?:\s*{_MAYBE})?|[–—&])\s*"
 )
 """What stands between several numbers that are all given as the answer."""
@@ -255,7 +264,9 @@ _REASONING = re.compile(
 """What tells a reason or a calculation after the answer from one more number."""
 
 _OR = re.compile(
-    rf"[.,;]?\s+or\b,?\s+(?:(?:{_MAYBE}|even|also)\s+)?|[,;]\s+{_MAYBE}\s+|{_MIGHT_BE}\s+", re.IGNORECASE
+    rf"[.,;]?\s+{_OR_ELSE}\b,?\s+(?:(?:{_MAYBE}|even|also)\s+)?|\s*(?:或者?|または)\s*"
+    rf"|[,;]\s+{_MAYBE}\s+|{_MIGHT_BE}\s+",
+    re.IGNORECASE,
 )
 """What stands between the last two numbers of a text, if each may be the answer."""
 
@@ -273,6 +284,12 @@ _LAST_RANGE = re.compile(
 )
 """A range at the end of a text; "-" with spaces is a minus sign there, and so are other dashes and dates."""
 
+_PLUS_OR_MINUS = re.compile(rf"(?:^|[=:(]|\b(?:is|are|be))[\s$]*(?:±|\\pm(?![a-z])|\+/-)[\s{{]*{_ONE}{_REST}")
+"""Both signs of a number, without another one before; with one they are its precision."""
+_ROOT = r"(?:_?\{?\d\}?)?\s*=\s*"
+_ROOTS = re.compile(rf"(?<![\w\\])([A-Za-z]){_ROOT}[^=\n]{{1,40}}(?<!\w)\1{_ROOT}[^=\n]{{1,40}}$")
+"""A variable that has several values: x = 5 or x = -5, x_1 = 5, x_2 = -5."""
+
 _PRECISION = re.compile(r"\b(?:decimal|significant)\b", re.IGNORECASE)
 
 _BOXES = re.compile(r"(?:\\(?:boxed|fbox)\{[^{}]{1,60}\}\W{0,8}(?:\b(?:or|and)\b\W{0,8})?){2,8}$")
@@ -285,7 +302,9 @@ def _last_boxes(text: str) -> str:
     '5 or 6'
     """
     boxes = _BOXES.search(text[-_USUALLY_ENOUGH:])
-    return "" if boxes is None else " or ".join(re.findall(r"\{([^{}]*)\}", boxes[0]))
+    if boxes is None:
+        return ""
+    return " or ".join(re.findall(r"\{([^{}]*)\}", boxes[0]))
 
 
 def _alternatives(line: str) -> list[str]:
@@ -295,9 +314,12 @@ def _alternatives(line: str) -> list[str]:
     (['5', '6', '7 apples.'], ['1,200'])
     """
     line = line.replace("**", "")
-    found = _ends_of(_RANGE.search(line))
+    found = _ends_of(_RANGE.search(line)) or _both_signs(line)
     if found:
         return found
+    roots = _ROOTS.match(line.lstrip(" $"))
+    if roots is not None:
+        line = re.sub(rf"(?<!\w){roots[1]}{_ROOT}", "", roots[0].replace("$", ""))
     before = _BEFORE_SEVERAL.match(line)
     for part in _BETWEEN.split(line[0 if before is None else before.end() :]):
         if read_number(part) is None or _REASONING.search(part) or _PRECISION.search(part):
@@ -316,6 +338,10 @@ def _either_of_the_last(text: str) -> list[str]:
     """
     end = text[-_USUALLY_ENOUGH:].replace("**", "").rstrip()
     found = _ends_of(_RANGE.search(end.rpartition("\n")[2])) or _ends_of(_LAST_RANGE.search(end))
+    found = found or _both_signs(end)
+    roots = _ROOTS.search(end)
+    if roots is not None and not found:
+        found = _alternatives(roots[0])
     separators = list(_OR.finditer(end))
     if found or not separators:
         return found
@@ -324,7 +350,21 @@ def _either_of_the_last(text: str) -> list[str]:
     if not earlier or len(later) != 1 or not earlier[-1].reaches_end:
         return []
     is_next = after.lstrip(" $*").startswith(later[0].text)
-    return [earlier[-1].text, later[0].text] if is_next else []
+    if is_next:
+        return [earlier[-1].text, later[0].text]
+    return []
+
+
+def _both_signs(text: str) -> list[str]:
+    r"""Return a number with either sign, if a text ends with it so.
+
+    >>> _both_signs(r"So x = \pm 5."), _both_signs("It is 5 ± 1")
+    (['5', '-5'], [])
+    """
+    found = _PLUS_OR_MINUS.search(text)
+    if found is None:
+        return []
+    return [found[1], f"-{found[1]}"]
 
 
 def _ends_of(span: re.Match[str] | None) -> list[str]:
@@ -334,12 +374,14 @@ def _ends_of(span: re.Match[str] | None) -> list[str]:
     ends = [end for end in span.groups() if end is not None]
     first, last = map(read_number, ends)
     rises = first is not None and last is not None and first.value < last.value
-    return ends if rises else []
+    if rises:
+        return ends
+    return []
 
 
 def _require_one(numbers: Sequence[str]) -> None:
     """Raise Ambiguous if these are different numbers."""
-    values = [read_number(number) for number in numbers]
+    values = list(map(read_number, numbers))
     first = values[0] if values else None
     if first is not None and any(one is not None and not is_same_number(one, first) for one in values):
         raise Ambiguous(f"several different numbers ({', '.join(numbers).rstrip('.')})")
@@ -352,7 +394,9 @@ def _last_number(text: str) -> FoundNumber | None:
         # The start of the piece may cut a number; the rest of it reads as two numbers at most, as {1}{2}.
         if len(numbers) > 2 or length == len(text):
             break
-    return numbers[-1] if numbers else None
+    if numbers:
+        return numbers[-1]
+    return None
 
 
 def _stated_number(stated: Extract, length: int) -> Answer | None:

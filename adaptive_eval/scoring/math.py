@@ -42,7 +42,9 @@ class MathScorer(MathScorerConfig, AnswerScorer):
         target = question.target
         if len(target) > LONGEST:
             return f"the target has {len(target)} characters; math compares at most {LONGEST}"
-        return None if target.strip() else "the target is empty"
+        if target.strip():
+            return None
+        return "the target is empty"
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return the answer in `text`, whose last box is `box`, or None."""
@@ -90,7 +92,9 @@ def _form(text: str) -> str:
 
 def _as_latex(text: str) -> str:
     is_prose = "$" in text or "\\boxed" in text or _PROSE.search(text) is not None
-    return text if is_prose else f"${text}$"
+    if is_prose:
+        return text
+    return f"${text}$"
 
 
 @lru_cache(maxsize=4096)

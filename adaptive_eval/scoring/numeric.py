@@ -122,7 +122,9 @@ def _read_side(text: str) -> WrittenNumber | None:
     if match is None:
         return None
     rest = match.string[match.end() :]
-    return _number(match) if _UNIT.fullmatch(rest) and not _NO_UNIT.search(rest) else None
+    if _UNIT.fullmatch(rest) and not _NO_UNIT.search(rest):
+        return _number(match)
+    return None
 
 
 def find_numbers(text: str) -> Iterator[FoundNumber]:
@@ -176,7 +178,9 @@ def _rewritten(text: str) -> str:
 def _joined(text: str) -> str:
     """Return a text without the spaces between groups of three digits, as in ``1 234 567``."""
     is_grouped = re.match(r"\D{0,3}\d{1,3}(?: \d{3}){1,40}(?!\d)", text)
-    return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "", text) if is_grouped else text
+    if is_grouped:
+        return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "", text)
+    return text
 
 
 def _number(match: re.Match[str]) -> WrittenNumber | None:
@@ -189,7 +193,9 @@ def _number(match: re.Match[str]) -> WrittenNumber | None:
         value = -value
     if match["inner_sign"]:
         value = -value
-    scale = _SCALE[match["scale"].strip().lower()] if match["scale"] else 1
+    scale = 1
+    if match["scale"]:
+        scale = _SCALE[match["scale"].strip().lower()]
     return WrittenNumber(value * scale, match["percent"] is not None)
 
 
@@ -197,7 +203,9 @@ def _magnitude(match: re.Match[str]) -> Fraction | None:
     if match["whole"]:
         top, bottom = match["mixed_top"] or match["over_top"], match["mixed_bottom"] or match["over_bottom"]
         part = _ratio(top, bottom)
-        return None if part is None else _fraction(match["whole"]) + part
+        if part is None:
+            return None
+        return _fraction(match["whole"]) + part
     if match["latex_top"]:
         return _ratio(match["latex_top"], match["latex_bottom"])
     if match["top"]:
@@ -205,8 +213,12 @@ def _magnitude(match: re.Match[str]) -> Fraction | None:
     base = _fraction(match["base"])
     exponent = match["exponent"] or match["ten_exponent"]
     if exponent is not None:
-        return base * Fraction(10) ** int(exponent) if abs(int(exponent)) <= MOST_DIGITS else None
-    return base if match["power"] is None else _power(base, int(match["power"]))
+        if abs(int(exponent)) <= MOST_DIGITS:
+            return base * Fraction(10) ** int(exponent)
+        return None
+    if match["power"] is None:
+        return base
+    return _power(base, int(match["power"]))
 
 
 def _fraction(text: str) -> Fraction:
@@ -215,7 +227,9 @@ def _fraction(text: str) -> Fraction:
 
 def _ratio(top: str, bottom: str) -> Fraction | None:
     denominator = _fraction(bottom)
-    return _fraction(top) / denominator if denominator else None
+    if denominator:
+        return _fraction(top) / denominator
+    return None
 
 
 def _power(base: Fraction, exponent: int) -> Fraction | None:

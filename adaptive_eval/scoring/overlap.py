@@ -30,12 +30,16 @@ class _OverlapScorer(GradedScorerConfig, AnswerScorer):
         library("rouge_score", "the scorers f1 and rouge", "rouge-score")
         if len(question.target) > LONGEST:
             return f"the target has {len(question.target)} characters; at most {LONGEST} are compared"
-        return None if _WORD.search(question.target) else "the target has no words"
+        if _WORD.search(question.target):
+            return None
+        return "the target has no words"
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return the answer's text, or None if it has no words."""
         part = text[:LONGEST]
-        return Answer(part, "whole text", is_final=True) if _WORD.search(part) else None
+        if _WORD.search(part):
+            return Answer(part, "whole text", is_final=True)
+        return None
 
     def is_right(self, answer: Answer, question: Question) -> bool:
         """Tell whether the answer's score is high enough."""

@@ -93,7 +93,9 @@ def _right_answers(scorer: Scorer, target: str) -> list[str]:
             return []
         if scorer.field is not None:
             return [json.dumps({scorer.field: target})]
-    marker = scorer.marker or "" if isinstance(scorer, AnswerScorer) else ""
+    marker = ""
+    if isinstance(scorer, AnswerScorer):
+        marker = scorer.marker or ""
     forms = (target, f"The answer is: {target}", rf"\boxed{{{target}}}")
     return [f"{marker} {form}" for form in forms]
 

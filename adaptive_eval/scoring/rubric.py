@@ -80,7 +80,9 @@ def _bits_per_token(logprobs: Iterable[Any]) -> float | None:
         for value in logprobs
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     ]
-    return -math.fsum(known) / (len(known) * math.log(2.0)) if known else None
+    if known:
+        return -math.fsum(known) / (len(known) * math.log(2.0))
+    return None
 
 
 class SignalMissing(Exception):
@@ -159,8 +161,10 @@ class Rubric:
             found = self.schema.assign(self._signals(records), self.thresholds).tolist()
         except ValueError as error:
             raise SignalMissing(str(error)) from None
-        pairs = zip(records, found, strict=True)
-        return [0 if self._is_zero(signals) else int(category) for signals, category in pairs]
+        categories = []
+        for signals, category in zip(records, found, strict=True):
+            categories.append(0 if self._is_zero(signals) else int(category))
+        return categories
 
     def _is_zero(self, signals: Mapping[str, Signal]) -> bool:
         return self.truncated == "zero" and bool(signals.get("truncated"))
@@ -241,4 +245,6 @@ class TaskScoring:
 
 def _without_pattern(signals: Mapping[str, Signal]) -> Mapping[str, Signal]:
     """Return the signals of an answer; one that was cut off is not judged by its repetition."""
-    return {**signals, "repeated_pattern": 0} if signals.get("truncated") else signals
+    if signals.get("truncated"):
+        return {**signals, "repeated_pattern": 0}
+    return signals

@@ -123,7 +123,9 @@ def protections(python: str | None = None) -> Mapping[str, str | None]:
     """Return the protections that a machine may lack: None if one holds, otherwise what to do."""
     found = _enclosure(python)
     private = "run as another user than root, or name a python that every user may read, as /usr/bin/python3"
-    cure = "install bubblewrap 0.8 or newer" if found.own_namespace else private
+    cure = private
+    if found.own_namespace:
+        cure = "install bubblewrap 0.8 or newer"
     sees_children = Path(f"/proc/self/task/{os.getpid()}/children").exists()
     held = (
         ("a bar on further user namespaces", found.is_last_namespace, cure),
@@ -131,7 +133,10 @@ def protections(python: str | None = None) -> Mapping[str, str | None]:
         ("an IPC namespace", True, ""),
         ("a limit on the memory of all processes together", sees_children, _KERNEL),
     )
-    return {name: None if holds else what for name, holds, what in held}
+    cures: dict[str, str | None] = {}
+    for name, holds, what in held:
+        cures[name] = None if holds else what
+    return cures
 
 
 @lru_cache
@@ -257,7 +262,9 @@ def _listen(
         while selector.get_map():
             left = deadline - time.monotonic()
             if left <= 0.0:
-                return "took too long" if limits is None else _late(limits)
+                if limits is None:
+                    return "took too long"
+                return _late(limits)
             for key, _ in selector.select(min(left, _GLANCE)):
                 data = b""
                 with suppress(ConnectionResetError):  # it ended before it had read the secret
@@ -429,4 +436,6 @@ def _is_built_in(name: str) -> bool:
 
 def _last_line(errors: bytes) -> str:
     lines = errors.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1].strip()[:200] if lines else ""
+    if lines:
+        return lines[-1].strip()[:200]
+    return ""

@@ -46,7 +46,9 @@ def run_case(program: str, function: str, given: str, seconds: int) -> tuple[str
         return "time", 0, output
     lines = Path("errors").read_text(errors="replace").splitlines() or [""]
     told = re.fullmatch(r"([A-Za-z]+) (\d{1,9})", lines[-1])
-    return (told[1], int(told[2]), output) if told else ("status", 0, output)
+    if told:
+        return (told[1], int(told[2]), output)
+    return ("status", 0, output)
 
 
 def _child(program: str, function: str, given: str, seconds: int, scope: dict[str, Any]) -> int:

@@ -29,7 +29,9 @@ class CaseFailed(AssertionError):
 def check(program: str, function: str, cases: list[dict[str, str]], seconds: int) -> None:
     """Raise CaseFailed unless the program gives the output of every case."""
     for number, case in enumerate(cases, start=1):
-        name = function if case["testtype"] == "functional" else ""
+        name = ""
+        if case["testtype"] == "functional":
+            name = function
         problem, line, output = run_case(program, name, case["input"], seconds)
         if not problem and not (_same_value if name else _same_lines)(output, case["output"]):
             problem = "output"

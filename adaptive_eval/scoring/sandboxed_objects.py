@@ -23,7 +23,7 @@ from contextlib import suppress
 
 TYPE_CHECKING = False  # what follows takes longer to import than many programs run
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator
+    from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
     from typing import Any
 
 MOST_SHARED = 2_000
@@ -36,11 +36,18 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "slice": ("start", "stop", "step"),
     "fractions.Fraction": ("numerator", "denominator"),
     "datetime.date": ("year", "month", "day"),
-    "datetime.time": ("hour", "minute", "second", "microsecond"),
-    "datetime.datetime": ("year", "month", "day", "hour", "minute", "second", "microsecond"),
+    "datetime.time": ("hour", "minute", "second", "microsecond", "tzinfo"),
+    "datetime.datetime": ("year", "month", "day", "hour", "minute", "second", "microsecond", "tzinfo"),
     "datetime.timedelta": ("days", "seconds", "microseconds"),
 }
 """Types that are sent by value, with the arguments that make a value again."""
+
+_ZONES = ("NoneType", "datetime.timezone", "zoneinfo.ZoneInfo")
+_TEXTS = (
+    *("decimal.Decimal", "uuid.UUID", "zoneinfo.ZoneInfo", "pathlib.PosixPath", "pathlib.PurePosixPath"),
+    *("pathlib._local.PosixPath", "pathlib._local.PurePosixPath"),
+)
+"""Types that are sent as a text that makes a value again."""
 
 _CONTAINERS: dict[str, type[Any]] = {
     kind.__name__: kind
@@ -67,12 +74,20 @@ _UNARY = (
 _OTHER = (
     *("call", "iter", "next", "reversed", "getitem", "setitem", "delitem", "contains"),
     *("enter", "exit", "str", "repr", "format", "bytes", "fspath", "hash"),
+    *("aiter", "anext", "aenter", "aexit", "await"),
 )
 _REVERSED = {f"__r{name}__": f"__{name}__" for name in _BINARY}
 _ARITHMETIC = {f"__{prefix}{name}__" for prefix in ("", "i") for name in _BINARY} | {*_REVERSED}
 _SCALING = {f"__{prefix}{name}__" for prefix in ("", "i", "r") for name in ("mul", "matmul", "pow")}
 _MEETING = _COMPARISONS | _ARITHMETIC
 _TO_NUMBER = {f"__{name}__" for name in _UNARY}
+_JUDGING = {name for name in (*dir(str), *dir(float), *dir(set)) if name.startswith("is")} | {
+    *("startswith", "endswith", "count", "find", "rfind", "index", "rindex"),
+    *("removeprefix", "removesuffix", "replace", "split", "rsplit", "partition", "rpartition"),
+    *("union", "difference", "intersection", "symmetric_difference"),
+}
+"""Methods that judge plain data, or return what they are given: a derived class may not answer for them."""
+
 SPECIAL = _MEETING | _TO_NUMBER | {f"__{name}__" for name in _OTHER}
 
 
@@ -82,16 +97,20 @@ class Handle:
     It compares with objects of its own side only: plain data are equal to what they are equal to themselves.
     """
 
-    __slots__ = ("__weakref__", "_is_made", "_is_mixed", "_number")
+    __slots__ = ("__weakref__", "_is_bounded", "_is_made", "_is_mixed", "_number")
     _end: End
     _has_plain = False
     _number: int
     _is_made: bool  # whether this side has called a class of the other side for it
+    _is_bounded: bool  # whether it was found not to contain anything
     # whether plain data have entered it, but as a factor: from them the other side may know what is expected
     _is_mixed: bool
 
     def __getattr__(self, name: str) -> Any:
-        return self._end.ask("getattr", self, name)
+        found = self._end.ask("getattr", self, name)
+        if name in _JUDGING and self._has_plain and not self._is_made and isinstance(found, Handle):
+            return getattr(self._end.ask("plain", self), name, found)
+        return found
 
     def __setattr__(self, name: str, value: object) -> None:
         self._end.ask("setattr", self, name, value)
@@ -126,9 +145,17 @@ def _forward(name: str) -> Callable[..., Any]:
             if self._has_plain:
                 return arguments[0] in self._end.ask("plain", self)
             return any(one == arguments[0] for one in self)
+        if name in ("__exit__", "__aexit__"):
+            arguments = (*arguments[:2], None)  # a traceback stays on its side
         found = self._end.ask("special", self, name, *arguments, **keywords)
         if name == "__exit__":
             return bool(found) and not _fails_a_test(arguments[1])
+        if name == "__aexit__":
+            return _exited(found, arguments[1])
+        if name == "__contains__" and found and not self._is_bounded and not isinstance(arguments[0], Handle):
+            if _contains_anything(self):
+                raise TypeError("an object of the answer contains anything")
+            object.__setattr__(self, "_is_bounded", True)
         meets_mixed = name in _ARITHMETIC and not meets_plain and arguments[0]._is_mixed
         is_told = meets_plain or (is_mixed and (name in _TO_NUMBER or meets_mixed))
         if is_told and found is not NotImplemented:
@@ -138,7 +165,28 @@ def _forward(name: str) -> Callable[..., Any]:
         return found
 
     method.__name__ = name
-    return method
+    return _await if name == "__await__" else method
+
+
+def _await(one: Any) -> Generator[Any, None, Any]:
+    yield from ()  # the other side waits
+    return one._end.ask("await", one)
+
+
+async def _exited(found: Any, error: Any) -> bool:
+    return bool(await found) and not _fails_a_test(error)
+
+
+def _contains_anything(one: Any) -> bool:
+    """Tell whether an object says that it contains a text and a number that nobody put into it."""
+    token = os.urandom(16).hex()
+    with suppress(Exception):
+        one = one._end.ask("deepcopy", one)  # since one that is asked may change
+    try:
+        text = one._end.ask("special", one, "__contains__", token)
+        return bool(text and one._end.ask("special", one, "__contains__", int(token, 16)))
+    except Exception:  # noqa: BLE001 - of the answer, which expects no such text or number
+        return False
 
 
 def _fails_a_test(error: Any) -> bool:
@@ -149,7 +197,9 @@ def _fails_a_test(error: Any) -> bool:
 def _operated(name: str, one: Any, other: Any) -> Any:
     if name in _REVERSED:
         return _operated(_REVERSED[name], other, one)
-    return divmod(one, other) if name == "__divmod__" else getattr(operator, name)(one, other)
+    if name == "__divmod__":
+        return divmod(one, other)
+    return getattr(operator, name)(one, other)
 
 
 class Mirror(type):
@@ -160,8 +210,13 @@ class Mirror(type):
 
     def __new__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> Any:
         """Have the other side derive a class from one of its own."""
-        said = {one: value for one, value in space.items() if one not in ("__module__", "__qualname__")}
-        return next(base for base in bases if isinstance(base, cls))._end.ask("derive", name, bases, said)
+        kept = ("__module__", "__qualname__", "__classcell__")
+        said = {one: value for one, value in space.items() if one not in kept}
+        end = next(base for base in bases if isinstance(base, cls))._end
+        derived = end.ask("derive", name, bases, said)
+        if "__classcell__" in space:  # for super() in its methods
+            space["__classcell__"].cell_contents = derived
+        return derived
 
     def __init__(cls, *_: Any) -> None:
         """Leave the class as it is."""
@@ -218,7 +273,9 @@ class End:
             "special": _special,
             "plain": _plain,
             "dir": dir,
+            "await": self._awaited,
         }
+        self.loop: Any = None  # of asyncio, in which this side's awaitables are awaited
         self.may: Callable[..., None] = lambda *_: None  # raises for what the other side may not ask
         self.said: Callable[[], str] = str  # what was printed since it was last called
         self.hear: Callable[[str], object] = str
@@ -236,6 +293,23 @@ class End:
             finally:
                 self.depth -= 1
 
+    def _awaited(self, one: Any) -> Any:
+        """Return what an awaitable of this side leads to; a loop that awaits the other side stands still."""
+        asyncio: Any = importlib.import_module("asyncio")
+
+        async def awaited() -> Any:
+            return await one
+
+        outer, loop = asyncio._get_running_loop(), self.loop
+        if loop is None or loop.is_running():
+            loop = asyncio.new_event_loop()
+        self.loop = self.loop or loop
+        asyncio._set_running_loop(None)
+        try:
+            return loop.run_until_complete(awaited())
+        finally:
+            asyncio._set_running_loop(outer)
+
     def serve(self) -> None:
         """Answer until the other side ends."""
         while True:
@@ -244,15 +318,17 @@ class End:
     def _wait(self, service: str, arguments: tuple[Any, ...]) -> Any:
         while "ask" in (message := self._receive()):
             self._answer(message)
-        (value,), _ = self._contents(message)
+        (value, *cause), _ = self._contents(message)
         if "line" not in message:
             return value
         if not isinstance(value, BaseException):  # a class would be called for one
             raise TypeError("the other side raises what is no exception")
         if isinstance(value, StopIteration) and arguments[1:2] != ("__next__",):
             value = RuntimeError("StopIteration")  # which would end a loop of the tests
-        value.line_of_answer = int(message["line"])  # by which it is known to be of the other side
-        raise value from None
+        causes = [one for one in cause if isinstance(one, BaseException)]
+        for error in (value, *causes):
+            error.line_of_answer = int(message["line"])  # by which it is known to be of the other side
+        raise value from next(iter(causes), None)
 
     def _answer(self, message: dict[str, Any]) -> None:
         answer: dict[str, Any] = {}
@@ -263,7 +339,7 @@ class End:
             self._send(answer, (value,), {})
         except BaseException as error:  # noqa: BLE001 - for the other side
             answer = {"line": last_line(error, "<answer>")}
-            self._send(answer, (error.with_traceback(None),), {})
+            self._send(answer, (error.with_traceback(None), error.__cause__), {})
 
     def _send(self, message: dict[str, Any], arguments: Iterable[Any], keywords: dict[str, Any]) -> None:
         message["dropped"], self.dropped = self.dropped, []
@@ -320,7 +396,9 @@ class End:
         if kind in _ATOMS:
             return value
         if kind is int:
-            return value if abs(value) < 2**53 else ["int", hex(value)]
+            if abs(value) < 2**53:
+                return value
+            return ["int", hex(value)]
         if kind in (tuple, frozenset):
             return [kind.__name__, *self._encoded([*value])]
         if kind is bytes:
@@ -328,10 +406,12 @@ class End:
         name = _name(kind)
         if kind in _CONTAINERS.values():
             return self._container(value, kind.__name__)
-        if name in _PARTS and not getattr(value, "tzinfo", None):
+        if name in _PARTS and _name(type(getattr(value, "tzinfo", None))) in _ZONES:
             return ["value", name, *(self.encode(getattr(value, part)) for part in _PARTS[name])]
-        if name == "decimal.Decimal":
-            return ["decimal", str(value)]
+        if name == "datetime.timezone":
+            return ["value", name, self.encode(value.utcoffset(None))]
+        if name in _TEXTS:
+            return ["text", name, str(value)]
         if value is NotImplemented or value is Ellipsis:
             return ["constant", str(value)]
         if isinstance(kind, Mirror):
@@ -428,20 +508,23 @@ class End:
     def _read_bytes(self, text: str) -> bytes:
         return text.encode("latin-1")
 
-    def _read_decimal(self, text: str) -> Any:
-        return importlib.import_module("decimal").Decimal(text)
+    def _read_text(self, name: str, text: str) -> Any:
+        if name not in _TEXTS or not isinstance(text, str):
+            raise ValueError(name)
+        module, _, kind = name.rpartition(".")
+        return getattr(importlib.import_module(module), kind)(text)
 
     def _read_constant(self, name: str) -> Any:
         return {"NotImplemented": NotImplemented, "Ellipsis": Ellipsis}[name]
 
     def _read_value(self, name: str, *parts: Any) -> Any:
-        if name not in _PARTS:
+        if name not in (*_PARTS, "datetime.timezone"):
             raise ValueError(name)
         module, _, kind = name.rpartition(".")
-        given = self._decoded(parts)
-        if name != "slice" and not {*map(type, given)} <= {int, float}:
+        is_plain = all(not isinstance(part, list) or part[0] in ("int", "value", "text") for part in parts)
+        if name != "slice" and not is_plain:
             raise TypeError(name)
-        return getattr(importlib.import_module(module or "builtins"), kind)(*given)
+        return getattr(importlib.import_module(module or "builtins"), kind)(*self._decoded(parts))
 
     def _read_container(self, kind: str, number: int, further: Any, *elements: Any) -> Any:
         further, value = self.decode(further), _CONTAINERS[kind]()
@@ -488,8 +571,9 @@ class End:
         found = self.others.get(number)
         if found is None:
             found = self.others[number] = object.__new__(kind)
-            for name, state in (("_number", number), ("_is_made", False), ("_is_mixed", False)):
-                object.__setattr__(found, name, state)
+            object.__setattr__(found, "_number", number)
+            for name in ("_is_made", "_is_bounded", "_is_mixed"):
+                object.__setattr__(found, name, False)
             if number in self.dropped:
                 self.dropped.remove(number)
         return found
@@ -505,7 +589,9 @@ class End:
         module = str(told["module"])
         if module.partition(".")[0] in sys.stdlib_module_names - {"unittest", "doctest", "bdb", "__main__"}:
             found = vars(sys.modules.get(module, types)).get(told["name"])
-            return found if isinstance(found, type) and _is_error(found) else None
+            if isinstance(found, type) and _is_error(found):
+                return found
+            return None
         return None
 
     def _mirror(self, number: int, told: dict[str, Any]) -> Any:
@@ -540,7 +626,9 @@ def _of_error(error: Any, name: str) -> Any:
 
 
 def _name(kind: type) -> str:
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    if kind.__module__ == "builtins":
+        return kind.__qualname__
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _is_error(kind: type) -> bool:
@@ -588,7 +676,9 @@ def _plain(one: Any) -> Any:
 
 
 def _elements(value: Any) -> list[Any]:
-    return [*value, *value.values()] if isinstance(value, dict) else [*value]
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    return [*value]
 
 
 def _fill(value: Any, elements: list[Any]) -> None:
@@ -617,4 +707,6 @@ def last_line(error: BaseException, file: str) -> int:
 
 def _inert(doc: Any) -> str | None:
     """Return a documentation in which doctest finds nothing to run."""
-    return doc.replace(">>>", "> > >") if isinstance(doc, str) else None
+    if isinstance(doc, str):
+        return doc.replace(">>>", "> > >")
+    return None

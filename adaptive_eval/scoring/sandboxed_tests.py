@@ -11,6 +11,7 @@ built-in name and its line are told, no text of the answer's own.
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
 import io
 import json
@@ -22,14 +23,14 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 TYPE_CHECKING = False  # what follows takes longer to import than many programs run
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from adaptive_eval.scoring.sandboxed_objects import End, Handle, last_line
+    from adaptive_eval.scoring.sandboxed_objects import End, Handle, Mirror, last_line
 
 MOST_PRINTED = 2**20
 """Bytes of output of one call that the tests can see."""
@@ -115,11 +116,11 @@ def _answer(end: End) -> None:
 
     end.services |= {"load": load, "doctest": doctest, "copy": copied("copy"), "deepcopy": copied("deepcopy")}
     end.services |= {
-        "await": lambda one: importlib.import_module("asyncio").run(one),
         "global": lambda name: vars(module)[name],
         "set global": lambda name, value: setattr(module, name, value),
         "delete global": lambda name: delattr(module, name),
         "derive": _derived,
+        "super": lambda kind, one, name: getattr(super(kind, one), name),
     }
     end.said = lambda: printed.drained().decode("utf-8", "replace")
     end.serve()
@@ -191,7 +192,9 @@ def _end_as(answer: int) -> NoReturn:
     while not found and time.monotonic() < deadline:
         found, status = os.waitpid(answer, os.WNOHANG)
         time.sleep(0.001)
-    code = os.waitstatus_to_exitcode(status) if found else 1  # it has closed the connection, and still runs
+    code = 1
+    if found:  # it has closed the connection, and still runs
+        code = os.waitstatus_to_exitcode(status)
     if code < 0:
         signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
         os.kill(os.getpid(), -code)
@@ -221,15 +224,47 @@ def _run(task: dict[str, Any], channel: int, end: End) -> bool:
     wanted = names if "globals" in text else names.intersection(re.findall(r"\w+", text))
     for name in _shown(wanted, text):
         vars(scope)[name] = _of_library(name, text) or end.ask("global", name)
+    if "super" in text:
+        vars(scope)["super"] = _Super
     sys.modules["__main__"] = scope  # where unittest.main() looks for tests
     sys.argv = ["answer"]
     _adapt(text, end)
     try:
         exec(tests, scope.__dict__)  # noqa: S102
+        _run_cases(scope)
     except SystemExit as error:  # right where the tests end themselves, wrong where the answer does
         if error.code or hasattr(error, "line_of_answer"):
             raise
     return True
+
+
+class _Super:
+    """What ``super()`` gives the tests, also in a class that they derive from one of the answer."""
+
+    def __init__(self, *given: Any) -> None:
+        if not given:
+            frame = sys._getframe(1)
+            given = frame.f_locals["__class__"], frame.f_locals[frame.f_code.co_varnames[0]]
+        object.__setattr__(self, "given", given)
+
+    def __getattribute__(self, name: str) -> Any:
+        kind, one = object.__getattribute__(self, "given")
+        if isinstance(kind, Mirror):
+            return kind._end.ask("super", kind, one, name)
+        return getattr(super(kind, one), name)
+
+
+_cases_run: list[object] = []
+"""Test cases that the tests have run themselves."""
+
+
+def _run_cases(scope: ModuleType) -> None:
+    """Run the test cases that the tests define, unless they have run some."""
+    unittest = sys.modules.get("unittest")
+    if unittest is None or _cases_run:
+        return
+    if unittest.defaultTestLoader.loadTestsFromModule(scope).countTestCases():
+        unittest.main()
 
 
 def _shown(wanted: set[str], text: str) -> set[str]:
@@ -245,7 +280,9 @@ def _shown(wanted: set[str], text: str) -> set[str]:
     for statement in compile(text, "<tests>", "exec", _ONLY_AST).body:
         left = getattr(getattr(statement, "test", None), "left", None)
         compared.add(getattr(getattr(left, "func", None), "id", ""))
-    return compared if compared <= wanted else set()
+    if compared <= wanted:
+        return compared
+    return set()
 
 
 class _AnswerModule(ModuleType):
@@ -287,11 +324,18 @@ def _of_library(name: str, text: str) -> ModuleType | None:
 
 
 def _without_handle(one: Any) -> Any:
-    return set(one) if isinstance(one, Handle) else one
+    if isinstance(one, Handle):
+        return set(one)
+    return one
 
 
 def _adapt(text: str, end: End) -> None:
-    """Have unittest and doctest work as they do in one process."""
+    """Have unittest, doctest and dataclasses work as they do in one process."""
+    if "dataclasses" in text:
+        import dataclasses
+
+        for name in ("fields", "asdict", "astuple", "replace"):
+            setattr(dataclasses, name, _of_both(getattr(dataclasses, name)))
     if "unittest" in text:
         import unittest
 
@@ -311,6 +355,13 @@ def _adapt(text: str, end: End) -> None:
             of_sets(self, *map(_without_handle, sets), **message)
 
         unittest.TestCase.assertSetEqual = compare  # type: ignore[method-assign]
+        run_case = unittest.TestCase.run
+
+        def run(self: Any, *arguments: Any) -> Any:
+            _cases_run.append(self)
+            return run_case(self, *arguments)
+
+        unittest.TestCase.run = run  # type: ignore[assignment, method-assign]
     if "doctest" in text:
         import doctest
 
@@ -322,6 +373,18 @@ def _adapt(text: str, end: End) -> None:
             return of_module(m, *arguments, **keywords)
 
         doctest.testmod = testmod
+
+
+def _of_both(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of a library that also takes objects and classes of the answer."""
+
+    @functools.wraps(function)
+    def called(one: Any, *given: Any, **changes: Any) -> Any:
+        if isinstance(one, (Handle, Mirror)):
+            return one._end.ask("call", called, one, *given, **changes)
+        return function(one, *given, **changes)
+
+    return called
 
 
 _STREAMS = (io.StringIO, io.BytesIO)
@@ -336,11 +399,13 @@ def _may(service: str, one: Any = None, name: Any = "", *_: object) -> None:
     is_class = isinstance(one, type) and one.__module__ == "__main__"
     is_open = isinstance(name, str) and not name.startswith("__")
     may_read = is_own or is_class or isinstance(one, _STREAMS) or _mocks(one, name)
+    is_name = isinstance(one, FunctionType) and name in ("__name__", "__qualname__")
     may_change = is_own and not callable(getattr(kind, str(name), None))
     may = {
         "special": (is_own or name not in _CHANGING) and (is_class or not isinstance(one, type)),
         "call": is_class,
-        "getattr": is_open and may_read,
+        "await": kind.__module__ == "builtins" and hasattr(kind, "__await__"),
+        "getattr": is_name or (is_open and may_read),
         "setattr": is_open and may_change,
         "delattr": is_open and may_change,
     }

@@ -114,13 +114,12 @@ def likeliest_tokens(logprobs: Any) -> list[tuple[str, float]]:
     listed = of_chat.get("top_logprobs") if isinstance(of_chat, dict) else None
     if isinstance(of_text, dict):
         listed = [{"token": token, "logprob": value} for token, value in of_text.items()]
-    return [
-        (one["token"], float(one["logprob"]))
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, dict)
-        and isinstance(one.get("token"), str)
-        and isinstance(one.get("logprob"), int | float)
-    ]
+    found = []
+    for one in listed if isinstance(listed, list) else ():
+        token, logprob = (one.get("token"), one.get("logprob")) if isinstance(one, dict) else (None, None)
+        if isinstance(token, str) and isinstance(logprob, int | float):
+            found.append((token, float(logprob)))
+    return found
 
 
 def form_signals(text: str, completion: Completion) -> dict[str, Signal]:
@@ -266,10 +265,12 @@ def _answers(completion: Completion) -> list[Completion]:
 def _most_frequent(scores: Sequence[Score]) -> str | None:
     """Return the most frequent extracted answer, the first of equals; None if nothing was extracted."""
     found = Counter(score.extracted for score in scores if score.extracted is not None)
-    return found.most_common(1)[0][0] if found else None
+    if found:
+        return found.most_common(1)[0][0]
+    return None
 
 
-def asked_times(count: int, by: By, missing: Collection[str] = ()) -> Callable[..., Awaitable[Completion]]:
+def asked_times(count: int, by: By, missing: Collection[str]) -> Callable[..., Awaitable[Completion]]:
     """Return a solver that asks the same `count` times.
 
     One answer that counts as `missing` loses the trial. Of other answers that are none or cut off, the trial

@@ -57,7 +57,9 @@ class JsonScorer(JsonScorerConfig, AnswerScorer):
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return the last JSON value in `text`, or None."""
         found = _last_fenced(text) or _last_value(text, self.field)
-        return None if found is None else Answer(found, "JSON", is_final=True)
+        if found is None:
+            return None
+        return Answer(found, "JSON", is_final=True)
 
     def is_right(self, answer: Answer, question: Question) -> bool:
         """Tell whether the value fits the schema and its field is the target."""
@@ -94,7 +96,9 @@ def _last_fenced(text: str) -> str | None:
     starts = [match.end() for match in _FENCE_BEGINS.finditer(text)]
     for start in reversed(starts[-_MOST_STARTS:]):
         following = bisect(ends, start)
-        block = text[start : ends[following]] if following < len(ends) else ""
+        block = ""
+        if following < len(ends):
+            block = text[start : ends[following]]
         if json_value(block) is not None:
             return block
     return None
@@ -184,9 +188,9 @@ class ToolCallsScorer(ToolCallsScorerConfig):
     def score(self, completion: Completion, question: Question) -> Score:
         """Score one answer."""
         wanted = _wanted(question.target) or []
-        made = [_Call.read(call) for call in completion.tool_calls[:MOST]]
+        made = list(map(_Call.read, completion.tool_calls[:MOST]))
         truncated = completion.cut_off
-        fits = [[self._fits(one, other) for other in made] for one in wanted]
+        fits = [self._fitting(one, made) for one in wanted]
         found = _in_order(fits) if self.ordered else _paired(fits)
         right = found and (self.calls == "subset" or len(completion.tool_calls) == len(wanted))
         reason = "no call"
@@ -198,6 +202,9 @@ class ToolCallsScorer(ToolCallsScorerConfig):
             {"is_correct": right, "has_box": False, "truncated": truncated, "tool_calls": len(made)},
             reason,
         )
+
+    def _fitting(self, wanted: _Call, made: Sequence[_Call]) -> list[bool]:
+        return [self._fits(wanted, one) for one in made]
 
     def _fits(self, wanted: _Call, made: _Call) -> bool:
         if wanted.name != made.name:
@@ -215,7 +222,9 @@ class _Call:
     @classmethod
     def read(cls, call: Mapping[str, Any]) -> _Call:
         given = call.get("arguments")
-        read = json_value(given) if isinstance(given, str) else given
+        read = given
+        if isinstance(given, str):
+            read = json_value(given)
         return cls(str(call.get("name")), given if read is None and given else read or {})
 
 

@@ -108,7 +108,9 @@ def storable(text: str) -> str:
     """
     cut = text[:LONGEST_EXTRACT]
     safe = cut if cut.isprintable() else "".join(map(_safe, cut))
-    return safe if len(text) <= LONGEST_EXTRACT else f"{safe}…"
+    if len(text) <= LONGEST_EXTRACT:
+        return safe
+    return f"{safe}…"
 
 
 def sendable(text: str) -> str:
@@ -118,7 +120,9 @@ def sendable(text: str) -> str:
 
 def _safe(char: str) -> str:
     is_safe = char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs")
-    return char if is_safe else "\N{REPLACEMENT CHARACTER}"
+    if is_safe:
+        return char
+    return "\N{REPLACEMENT CHARACTER}"
 
 
 LONGEST_STATEMENT = 300
@@ -185,7 +189,9 @@ def last_boxed(text: str) -> Extract | None:
         is_last = span[0] >= 0 and (found is None or span[0] > found[0])
         if is_last and text[span[0] : span[0] + 200].strip()[:1] not in ("", "}"):
             found = span
-    return Extract(text[found[0] : found[1]].strip(), found[2]) if found else None
+    if found:
+        return Extract(text[found[0] : found[1]].strip(), found[2])
+    return None
 
 
 def last_stated(text: str) -> Extract | None:
@@ -226,4 +232,6 @@ def _heading(text: str, position: int) -> re.Match[str] | None:
     """Return the heading that consists of the word at `position`."""
     start = text.rfind("\n", max(0, position - _LONGEST_HEADING_LEAD), position) + 1
     is_near = start > 0 or position <= _LONGEST_HEADING_LEAD
-    return _HEADING.match(text, start) if is_near else None
+    if is_near:
+        return _HEADING.match(text, start)
+    return None

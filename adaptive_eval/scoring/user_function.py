@@ -194,8 +194,14 @@ def name_here(function: Callable[..., Any]) -> str:
 
 
 def _content(code: CodeType) -> str:
-    inner = [_content(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    inner = list(map(_constant, code.co_consts))
     return f"{code.co_code.hex()} {code.co_names} {inner}"
+
+
+def _constant(value: object) -> str:
+    if isinstance(value, CodeType):
+        return _content(value)
+    return repr(value)
 
 
 def find_function(name: str) -> Callable[..., Any]:
@@ -330,5 +336,7 @@ def _read(function: Callable[..., Any], result: Any) -> dict[str, Any]:
 def _plain(value: bool | int | float) -> Signal:
     """Return a number of Python's own types; only the worker may know the module of another."""
     if isinstance(value, bool | int):
-        return value if type(value) in (bool, int) else int(value)
+        if type(value) in (bool, int):
+            return value
+        return int(value)
     return float(value)

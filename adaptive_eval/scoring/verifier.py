@@ -115,7 +115,9 @@ class VerifierScorer(VerifierScorerConfig, ModelGradedScorer):
     def right_scorer(self) -> Scorer | None:
         """The scorer that says whether an answer is right; None if the verifier does."""
         section = self.is_correct
-        return None if section is None else build_scorer(section.kind, section.options())
+        if section is None:
+            return None
+        return build_scorer(section.kind, section.options())
 
     @property
     def longest_reply(self) -> int:

@@ -2,8 +2,8 @@
 
 :func:`simulate` runs the same session many times against answers whose truth is known: biased coins, given
 probabilities, or recorded outcomes in shuffled order. Nothing is sent and nothing sleeps.
-:func:`plan` tabulates what a config would cost per policy and margin, :func:`analyze` ranks outcomes that
-are already there.
+:mod:`~adaptive_eval.simulate.plan_forecast` tabulates what a config would cost per policy and margin,
+:mod:`~adaptive_eval.simulate.analysis` ranks outcomes that are already there.
 """
 
 from adaptive_eval.simulate.coins import AnswerSource, BiasedCoins, GivenChances

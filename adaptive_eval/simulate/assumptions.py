@@ -44,7 +44,9 @@ def sole_kind(spec: SessionSpec) -> str:
     kinds: set[tuple[str, object]] = set()
     for part in spec.goal.parts:
         kinds.add((part.kind, part.value if part.kind == "threshold" else part.model))
-    return kinds.pop()[0] if len(kinds) == 1 else "mixed"
+    if len(kinds) == 1:
+        return kinds.pop()[0]
+    return "mixed"
 
 
 def means_for(spec: SessionSpec, gap: float) -> tuple[float, ...]:
@@ -68,21 +70,23 @@ def means_for(spec: SessionSpec, gap: float) -> tuple[float, ...]:
         return (0.5,) * len(names)
     if kind == "not-worse":
         worse = round(max(0.5 - gap, 0.02), 6)
-        return tuple(0.5 if name == goal.model else worse for name in names)
+        means = [worse] * len(names)
+        means[names.index(goal.model)] = 0.5
+        return tuple(means)
     if kind not in ("threshold", "baseline"):
         return means_apart(len(names), gap)
-    centre = (goal.value - spec.scale[0]) / spec.scale[1] if kind == "threshold" else 0.5
+    centre = 0.5
+    if kind == "threshold":
+        centre = (goal.value - spec.scale[0]) / spec.scale[1]
     ends = (centre + gap, centre - gap)
     sides = [round(end, 6) for end in ends if gap == 0.0 or 0.02 <= end <= 0.98]
     if not sides:
         sides.append(0.98 if centre < 0.5 else 0.02)
     others = cycle(sides)
-    means = []
-    for name in names:
-        if kind == "baseline" and name == goal.model:
-            means.append(centre)
-        else:
-            means.append(next(others))
+    means = [centre] * len(names)
+    for place, name in enumerate(names):
+        if kind == "threshold" or name != goal.model:
+            means[place] = next(others)
     return tuple(means)
 
 

@@ -68,7 +68,7 @@ def asked(run_sequence: RunSequence, models: Ints, start: int, stop: int) -> tup
     first = 0
     for task, (sequence, begin, end) in enumerate(zip(run_sequence.sequences, begins, ends, strict=True)):
         here = tasks == task
-        questions[:, here] = first + sequence.of(models, begin, end)
+        questions[:, here] = first + sequence.questions_of(models, begin, end)
         repeats[:, here] = sequence.repeats_of(models, begin, end)
         first += sequence.questions
     return questions, repeats
@@ -307,7 +307,9 @@ def drawn_from(
     answers: AnswerSource, spec: SessionSpec, seed: np.random.SeedSequence
 ) -> tuple[AnswerSource, Floats | None]:
     """Return the answers of one replicate, and their truth if it differs between replicates."""
-    drawn = answers.drawn(spec, seed) if isinstance(answers, LikelyChances) else answers
+    drawn = answers
+    if isinstance(answers, LikelyChances):
+        drawn = answers.drawn(spec, seed)
     if not isinstance(drawn, GivenChances):
         return drawn, None
     settled = drawn.settled(spec, seed)

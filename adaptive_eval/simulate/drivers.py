@@ -17,7 +17,7 @@ import numpy as np
 
 from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.foresight import too_noisy
-from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
+from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.model_states import Completed
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
@@ -27,9 +27,6 @@ from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import Missing, TrialOutcome, TrialRequest
 from scorio.sequential.parts import MISSING, Bools, Floats, Fold, Ints
-
-ONE_LOOK = 1.645
-"""The paper's z for a ranking confidence of 95 %."""
 
 SHORTEST, LONGEST, LARGEST = 128, 512, 40_000
 """Steps of a block; contrasts times steps of one that is longer. Blocks grow with the trial sequence: a block
@@ -73,11 +70,10 @@ class _Watched(SessionContrasts):
 class _View(SessionAnswers):
     """A board as one of several runs sees it that take the same answers: with its own progress."""
 
-    def __init__(self, board: SessionAnswers) -> None:
-        self.__dict__.update(board.__dict__)
-        self.progress = board.progress.copy()
+    def __init__(self, spec: SessionSpec, board: SessionAnswers) -> None:
+        super().__init__(spec, board)
         self.oldest = 0  # steps before it are no longer read
-        self._told = np.zeros((len(board.spec.names), SHORTEST), dtype=np.int64)
+        self._told = np.zeros((len(spec.names), SHORTEST), dtype=np.int64)
 
     def take_turns(self, rows: Ints, start: int, stop: int) -> None:
         """Note where in the log of a session the next steps of models are that take turns."""
@@ -100,7 +96,7 @@ class _LockstepRun:
 
     def __init__(self, spec: SessionSpec, board: SessionAnswers, stream: ReplicateAnswers) -> None:
         self.spec, self.board, self.stream = spec, board, stream
-        self.view = _View(board)
+        self.view = _View(spec, board)
         self.comparison = _Watched(spec, self.view)
         passes = spec.stopping.max_passes
         self.cap = None if passes is None else passes * spec.questions
@@ -113,7 +109,9 @@ class _LockstepRun:
         if not comparison.fold.needed.any() or comparison.hopeless or too_noisy(comparison):
             return None
         start = int(self.view.progress[np.array(self.comparison.members)].min())
-        return None if start == self.cap else start
+        if start == self.cap:
+            return None
+        return start
 
     def advance(self, start: int) -> None:
         """Take the next block of answers, or drop a model that has no more."""
@@ -174,33 +172,6 @@ def run_together(
     return [run.outcome(scored=scored) for run in runs]
 
 
-def run_fixed(spec: SessionSpec, board: SessionAnswers, stream: ReplicateAnswers, passes: int) -> RunOutcome:
-    """Simulate one run of so many plain passes with one look at the end: z of Bayes@N."""
-    models, steps, goal = len(spec.models), passes * spec.questions, make_goal(spec)
-    if stream.limit.min() < steps:
-        raise UsageError(f"there are fewer than {passes} recorded trials for some model and question")
-    rows = np.arange(models)
-    for start in range(0, steps, LONGEST):
-        stop = min(start + LONGEST, steps)
-        _absorb(board, stream, rows, start, stop)
-        board.forget(stop)
-    mu, sigma = board.posterior()
-    difference = mu[goal.first] - np.where(goal.single, goal.value, mu[goal.second])
-    difference += np.where(goal.claimed, goal.claim, 0.0)
-    spread = np.hypot(sigma[goal.first], np.where(goal.single, 0.0, sigma[goal.second]))
-    called = (np.abs(difference) >= ONE_LOOK * spread) & ~goal.measured
-    return RunOutcome(
-        np.where(called, np.where(difference > 0, BETTER, WORSE), OPEN).astype(np.int8),
-        np.where(called, steps, -1),
-        np.full(models, steps),
-        mu[:models],
-        steps,
-        float(steps),
-        "max_passes",
-        np.zeros(models, dtype=bool),
-    )
-
-
 def _block_end(comparison: SessionContrasts, rows: Ints, start: int, limit: Ints, cap: int | None) -> int:
     """Return how far `rows` can advance at once, within all answers, the trial sequence and the cap."""
     ahead = comparison.answers.progress[comparison.members]
@@ -227,12 +198,16 @@ def _absorb(board: SessionAnswers, stream: ReplicateAnswers, rows: Ints, start: 
 def _copied(stream: ReplicateAnswers, rows: Ints, start: int, stop: int) -> Ints:
     """Return the texts of answers that may be copies, 0 for others."""
     found = stream.copied(rows, start, stop) if isinstance(stream, RepeatedAnswers) else None
-    return np.zeros((rows.size, 0), dtype=np.int64) if found is None else found
+    if found is None:
+        return np.zeros((rows.size, 0), dtype=np.int64)
+    return found
 
 
 def _reason(comparison: SessionContrasts) -> StopReason:
     if comparison.fold.needed.any():
-        return "partial" if comparison.hopeless or too_noisy(comparison) else "max_passes"
+        if comparison.hopeless or too_noisy(comparison):
+            return "partial"
+        return "max_passes"
     return comparison.ending or "endpoints"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.goals import make_goal, sides
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import AllocationSpec, BudgetSpec, SessionSpec
+from adaptive_eval.core.spec import BudgetSpec, SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.executors.processes import available_cores, process_pool
@@ -21,7 +21,6 @@ from adaptive_eval.simulate.coins import ENDLESS, AnswerSource, drawn_from, to_s
 from adaptive_eval.simulate.drivers import (
     Latency,
     run_events,
-    run_fixed,
     run_together,
     sequences_in_lockstep,
 )
@@ -161,47 +160,18 @@ class Simulator:
         does not ask for answers by the margin. One trial is in flight, and nothing but passes bounds a run.
         Scores are left out.
         """
-        specs = [spec.with_margin(margin) for margin in margins]
+        specs = list(map(spec.with_margin, margins))
         if not sequences_in_lockstep(spec) or spec.stopping.rule == "exact":
             return [self.run(one, answers, label) for one in specs]
         for one in specs:
             check_spec(one)
         return self._results(_Job(tuple(specs), answers), label)
 
-    def fixed(
-        self, spec: SessionSpec, answers: AnswerSource, passes: int, label: str = ""
-    ) -> SimulationResult:
-        """Simulate runs in which everyone answers every question `passes` times, with one look at the end.
-
-        A pair gets a winner if z = |μ − μ'| / √(σ² + σ'²) of Bayes@N reaches 1.645: the paper's rule
-        [1]_, for the one look it is meant for.
-
-        References
-        ----------
-        .. [1] Hariri, Samandar, Hinczewski, Chaudhary (2026). Don't Pass@k: A Bayesian Framework for Large
-           Language Model Evaluation. arXiv:2510.04265.
-
-        Examples
-        --------
-        >>> from adaptive_eval.core.spec import ModelSpec, TaskSpec
-        >>> from adaptive_eval.simulate import BiasedCoins
-        >>> questions = tuple(f"q{number}" for number in range(30))
-        >>> spec = SessionSpec((ModelSpec("good"), ModelSpec("bad")), (TaskSpec("t", questions),))
-        >>> result = Simulator(replicates=5, seed=1, workers=1).fixed(spec, BiasedCoins((0.9, 0.3)), 10)
-        >>> result.total.tolist(), result.share("decided")
-        ([600, 600, 600, 600, 600], 1.0)
-        """
-        if passes < 1:
-            raise UsageError(f"passes must be at least 1, got {passes}")
-        plain = replace(spec, allocation=AllocationSpec(questions="schedule"), early_repeats=False)
-        return self._results(_Job((plain,), answers, fixed=passes), label)[0]
-
     def _results(self, job: _Job, label: str) -> list[SimulationResult]:
         """Return the runs of each of the job's specs."""
         spec, runs = job.specs[0], list[list[RunOutcome]]()
         truth = job.answers.truth(spec)
-        if job.fixed is None:
-            _check_ends(spec, job.answers, self.seed)
+        _check_ends(spec, job.answers, self.seed)
         seeds = np.random.SeedSequence(self.seed).spawn(self.replicates)
         chosen = self.replicates if self.trials is None else min(FEWEST, self.replicates)
         while len(runs) < chosen:
@@ -210,9 +180,8 @@ class Simulator:
                 if self.report is not None:
                     self.report(label, len(runs), chosen)
             chosen = self._chosen(runs)
-        one_by_one = job.fast and job.fixed is None
         pairs = zip(job.specs, zip(*runs, strict=True), strict=True)
-        return [collected(one, truth, list(of_one), one_by_one) for one, of_one in pairs]
+        return [collected(one, truth, list(of_one), job.fast) for one, of_one in pairs]
 
     def _chosen(self, runs: list[list[RunOutcome]]) -> int:
         """Return how many replicates there are, once the first ones are simulated."""
@@ -228,7 +197,9 @@ class Simulator:
         if isinstance(workers, Executor):
             number = getattr(workers, "workers", available_cores())
         else:
-            number = available_cores() if workers is None else workers
+            number = workers
+            if workers is None:
+                number = available_cores()
         if number < 1:
             raise UsageError(f"workers must be at least 1, got {workers}")
         size = max(1, -(-len(seeds) // (number * TASKS_PER_WORKER)))
@@ -270,7 +241,6 @@ class _Job:
     in_flight: int = 1
     latency: Latency | None = None
     fast: bool = True
-    fixed: int | None = None  # passes of a run of fixed length
 
     def __call__(self, seed: np.random.SeedSequence) -> list[RunOutcome]:
         of_sequence, of_answers, of_latency = seed.spawn(3)
@@ -280,10 +250,7 @@ class _Job:
         if self.fast:
             board = SessionAnswers(specs[0])
             stream = answers.begin(specs[0], board.run_sequence, of_answers)
-            if self.fixed is not None:
-                runs = [run_fixed(specs[0], board, stream, self.fixed)]
-            else:
-                runs = run_together(specs, board, stream, scored=len(specs) == 1)
+            runs = run_together(specs, board, stream, scored=len(specs) == 1)
         else:
             session = Session(specs[0])
             stream = answers.begin(specs[0], session.board.run_sequence, of_answers)

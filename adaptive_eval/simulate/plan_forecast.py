@@ -1,7 +1,7 @@
 """Forecasts a run before it is paid for: trials, tokens, USD, hours, errors, per policy and margin."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,12 +10,9 @@ from scipy.special import bdtr
 from adaptive_eval.core.forecast import range_of
 from adaptive_eval.core.goals import BETTER, OPEN, make_goal
 from adaptive_eval.core.results import Range
-from adaptive_eval.core.results_table import columns_of, frame_of
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.options.decisions import Spend
-from adaptive_eval.simulate.coins import AnswerSource, BiasedCoins
-from adaptive_eval.simulate.drivers import Latency
+from adaptive_eval.simulate.coins import AnswerSource
 from adaptive_eval.simulate.many_runs import Simulator, without_budgets
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.stops import StopReason
@@ -29,18 +26,12 @@ CHANCE = 0.9
 CHANCE_CONFIDENCE = 0.95
 """One-sided confidence of that chance, since the simulated runs are a sample."""
 
-BATCH_HOURS = 1.0
-"""Assumed time of a batch. Providers promise 24 hours, and Anthropic says that most take less than one."""
-SPENDING: tuple[Spend, ...] = ("trials", "time")
-"""Ways to spend that are compared where servers are the user's own."""
-_BATCH_PRICE = 0.5
-"""Price of a batch as a share of the live one, as OpenAI and Anthropic have it."""
 MOST = 200
 """Replicates of a row at most, where trials bound them."""
-TRIALS = 450_000
-"""Simulated trials of a plan, if no number of replicates is asked for: some 6 CPU seconds."""
-OTHER_RUNS = 4
-"""Shares of what is simulated except for gaps: two for the margins, the fixed length, and equal models."""
+TRIALS = 240_000
+"""Simulated trials of a plan, if no number of replicates is asked for: some 3 CPU seconds."""
+SHARES_OF_TRIALS = 3
+"""Shares of what is simulated: two for the margins, and one for equal models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +52,6 @@ class Workload:
     # latency over concurrency, or more under a rate limit
     seconds: float | None = None
     disk_bytes: float | None = None  # expected bytes of a stored trial
-    # price of a trial asked live, and requests of a batch; None where that is unknown or unavailable
-    live_usd: float | None = None
-    batch_size: int | None = None
     least_usd: float | None = None  # price of a trial if answers of unknown length were empty
 
     @property
@@ -78,7 +66,7 @@ class Workload:
 class PlanRow:
     """One way to run the config, and its figures."""
 
-    policy: str  # which models get trials: a policy's name, or ``fixed N=…``
+    policy: str  # which models get trials
     margin: float | None  # equivalence margin
     trials: Range  # trials of a run
     # expected tokens, price and duration; None where they are unknown
@@ -102,28 +90,8 @@ class PlanRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """The config's margin under policy round-robin, asked live, in batches, or with one way to spend."""
-
-    way: str
-    rounds: Range | None  # batches of a model, one after the other
-    trials: Range  # with those that a whole last batch asks for beyond the verdict
-    usd: Range | None
-    hours: Range | None
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRate:
-    """How fast answers come in a run that may go ahead to spare time."""
-
-    in_flight: int  # trials, of all models together
-    latency: Latency
-    replicates: int = 6  # at most: each takes as long as some 25 that have one trial in flight
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
-    """The result of :func:`plan`."""
+    """All figures of a run, together."""
 
     truth: tuple[float, ...]  # assumed scores of the models
     rows: tuple[PlanRow, ...]  # policies and margins, with the budget in force
@@ -134,18 +102,6 @@ class Plan:
     safe_budget: float | None
     # the config's own policy and margin if all models were equally good: the worst case for errors
     all_equal: PlanRow | None
-    # the config's margin under policy round-robin, where neighbouring models are so far apart
-    gaps: tuple[tuple[float, PlanRow], ...] = ()
-    ways: tuple[Way, ...] = ()  # live and in batches, where every model can be asked in batches
-    spending: tuple[Way, ...] = ()  # by `spend: trials` and `time`, where a pace is given
-
-    def to_columns(self) -> dict[str, list[Any]]:
-        """Return the ways to run it as columns of plain Python values, one row a way."""
-        return columns_of(self.rows)
-
-    def to_frame(self) -> Any:
-        """Return the ways to run it as a ``pandas.DataFrame``."""
-        return frame_of(self.to_columns())
 
 
 @dataclass(frozen=True)
@@ -155,14 +111,11 @@ class Assumptions:
     answers: AnswerSource
     workload: Sequence[Workload]  # of each model
     equal: AnswerSource | None = None  # those of models that are equally good
-    gaps: Mapping[float, AnswerSource] = field(default_factory=dict)  # those of models so far apart
-    pace: AnswerRate | None = None  # where sparing time is an offer
-    batch_hours: float = BATCH_HOURS
     sources: tuple[str, ...] = ()  # where they are from, in words
 
 
-Table = Literal["gaps", "rows", "budgets", "safe_budget", "all_equal", "ways", "spending"]
-"""The parts of a :class:`Plan`; a safe budget comes with the share of runs that no budget ends."""
+Table = Literal["rows", "budgets", "safe_budget", "all_equal"]
+"""The parts of a :class:`Plan`; the safe budget comes with the share of runs that no budget ends."""
 
 
 class Figure(NamedTuple):
@@ -170,20 +123,6 @@ class Figure(NamedTuple):
 
     table: Table
     row: Any
-
-
-def plan(
-    spec: SessionSpec,
-    assumed: Assumptions,
-    margins: Sequence[float | None],
-    simulator: Simulator,
-    passes: int | None = None,
-) -> Plan:
-    """Simulate a run in several ways, under its own limits, and tabulate what each would take.
-
-    The first of the `margins` is the run's own; `passes` are those of the run of fixed length.
-    """
-    return collect(spec, assumed, figures(spec, assumed, margins, simulator, passes))
 
 
 def collect(spec: SessionSpec, assumed: Assumptions, found: Iterable[Figure]) -> Plan:
@@ -199,9 +138,6 @@ def collect(spec: SessionSpec, assumed: Assumptions, found: Iterable[Figure]) ->
         budgets=tuple(tables["budgets"]),
         safe_budget=safe,
         all_equal=worst,
-        gaps=tuple(tables.get("gaps", [])),
-        ways=tuple(tables.get("ways", [])),
-        spending=tuple(tables.get("spending", [])),
     )
 
 
@@ -210,38 +146,32 @@ def figures(
     assumed: Assumptions,
     margins: Sequence[float | None],
     simulator: Simulator,
-    passes: int | None = None,
 ) -> Iterator[Figure]:
-    """Yield the figures of :func:`plan` as they are known, one table after the other."""
+    """Simulate a run with several margins, under its own limits; yield each figure as it is known.
+
+    The first of the `margins` is the run's own.
+    """
     workload, answers = assumed.workload, assumed.answers
     if len(workload) != len(spec.models):
         raise UsageError(f"workload is given for {len(workload)} models, the run has {len(spec.models)}")
     if not margins:
         raise UsageError("margins must name at least one margin, None for none")
-    work, own = _Work(spec, assumed, margins, simulator), margins[0]
-    for gap, one in assumed.gaps.items():
-        yield Figure("gaps", (gap, work.own_margin(one, f"gap {gap:g}")))
+    work, own = _Work(spec, assumed, simulator), margins[0]
     policy = spec.allocation.models
     if policy not in ("round-robin", "uniform"):
-        found = simulator.run(work.with_margin(own), answers, policy)
+        found = simulator.run(spec.with_margin(own), answers, policy)
         yield Figure("rows", work.row(policy, own, found))
-    by_margin = work.by_margin()
+    count = len(margins)
+    by_margin = work.unlimited(answers, margins, f"{count} margin{'s' * (count > 1)}")
     for margin, whole in zip(margins, by_margin, strict=True):
         yield Figure("rows", work.row("round-robin", margin, work.limited(whole)))
         yield Figure("rows", work.row("uniform", margin, work.limited(_uniform(whole))))
-    passes = passes if passes is not None else spec.stopping.max_passes
-    if passes is not None:
-        name = f"fixed N={passes}"
-        yield Figure("rows", work.row(name, None, simulator.fixed(spec, answers, passes, name)))
     for budget in _budget_table(by_margin[0]):
         yield Figure("budgets", budget)
     yield Figure("safe_budget", (safe_budget(by_margin[0]), _resolved(by_margin[0])))
     if assumed.equal is not None:
-        yield Figure("all_equal", work.own_margin(assumed.equal, "all equal"))
-    for way in work.ways(work.limited(by_margin[0])):
-        yield Figure("ways", way)
-    for way in work.spending(own):
-        yield Figure("spending", way)
+        (equal,) = work.unlimited(assumed.equal, margins[:1], "all equal", work.passes())
+        yield Figure("all_equal", work.row("round-robin", own, work.limited(equal)))
 
 
 @dataclass(frozen=True)
@@ -250,111 +180,57 @@ class _Work:
 
     spec: SessionSpec
     assumed: Assumptions
-    margins: Sequence[float | None]  # the run's own first
     simulator: Simulator
-    done: dict[BiasedCoins, list[SimulationResult]] = field(default_factory=dict)  # with some margins
-
-    def with_margin(self, margin: float | None) -> SessionSpec:
-        """Return the spec with a margin of ties and claims."""
-        return self.spec.with_margin(margin)
-
-    def by_margin(self) -> list[SimulationResult]:
-        """Return the runs of the assumed answers with each margin."""
-        count = len(self.margins)
-        return self.unlimited(self.assumed.answers, self.margins, f"{count} margin{'s' * (count > 1)}")
 
     def unlimited(
         self, answers: AnswerSource, margins: Sequence[float | None], label: str, passes: int | None = None
     ) -> list[SimulationResult]:
-        """Simulate round-robin without a budget, with each margin, for at most `passes`, if not done yet."""
-        if isinstance(answers, BiasedCoins) and answers in self.done:
-            return self.done[answers]
+        """Simulate round-robin without a budget, with each margin, for at most `passes`."""
         in_turn = AllocationSpec("round-robin", self.spec.allocation.questions)
         spec = replace(without_budgets(self.spec), allocation=in_turn)
         if passes is not None and passes < (spec.stopping.max_passes or np.inf):
             spec = replace(spec, stopping=replace(spec.stopping, max_passes=passes))
-        results = self.simulator.margins(spec, answers, margins, label)
-        if isinstance(answers, BiasedCoins):
-            self.done[answers] = results
-        return results
-
-    def own_margin(self, answers: AnswerSource, label: str) -> PlanRow:
-        """Return the figures of round-robin with the run's own margin."""
-        if answers == self.assumed.answers:
-            result = self.by_margin()[0]
-        else:
-            result = self.unlimited(answers, self.margins[:1], label, self._passes())[0]
-        return self.row("round-robin", self.margins[0], self.limited(result))
+        return self.simulator.margins(spec, answers, margins, label)
 
     def limited(self, result: SimulationResult) -> SimulationResult:
         """Return the runs under the spec's budget."""
         step = np.full(result.replicates, np.inf)
-        for _, per_trial, limit, parallel in self._limits():
+        for per_trial, limit, parallel in self._limits():
             step = np.minimum(step, steps_within(result.trials, per_trial, limit, parallel=parallel))
         return cut_at(result, step)
 
-    def _passes(self) -> int | None:
+    def passes(self) -> int | None:
         """Return passes within which every run reaches a limit of the spec; None if there is no limit."""
         goal = make_goal(self.spec)
         # An open pair of two models needs both; models compared with a number or a reference need one.
         pairs = ~(goal.single | goal.measured) & (goal.second < len(self.spec.models))
         least = 2 if pairs.all() else 1
         steps = []
-        for _, costs, limit, parallel in self._limits():
+        for costs, limit, parallel in self._limits():
             cheapest = sorted(costs)[:least]
             if (rate := max(cheapest) if parallel else sum(cheapest)) > 0:
                 steps.append(limit / rate)
-        return int(min(steps) // self.spec.questions) + 1 if steps else None
+        if steps:
+            return int(min(steps) // self.spec.questions) + 1
+        return None
 
-    def _limits(self) -> Iterable[tuple[str, list[float], float, bool]]:
-        """Yield unit, what a trial of each model takes, limit, and whether models run side by side."""
+    def _limits(self) -> Iterable[tuple[list[float], float, bool]]:
+        """Yield what a trial of each model takes, the limit, and whether models run side by side."""
         budget = self.spec.budget
         if budget.trials is not None:
-            yield "trials", [1.0] * len(self.spec.models), float(budget.trials), False
+            yield [1.0] * len(self.spec.models), float(budget.trials), False
         for name in ("tokens", "prompt_tokens", "completion_tokens", "usd", "wall_clock"):
             limit, parallel = getattr(budget, name), name == "wall_clock"
             costs = self._known("seconds" if parallel else name)
             if limit is not None and costs is not None:
-                yield name, costs, float(limit), parallel
-
-    def ways(self, result: SimulationResult) -> tuple[Way, ...]:
-        """Compare the runs asked live with the same runs in batches; none if a model has no batches."""
-        sizes, usd = self._known("batch_size"), self._known("live_usd")
-        if sizes is None:
-            return ()
-        live = self.row("round-robin", None, result)
-        rounds = np.ceil(result.trials / np.array(sizes))
-        asked = (rounds * sizes).astype(np.int64)
-        half = usd and [_BATCH_PRICE * price for price in usd]
-        for name, costs, limit, parallel in self._limits():
-            each = half if name == "usd" and half is not None else costs
-            share = 1.0 if parallel else limit / np.maximum(cost_of(asked, each), limit)
-            asked = np.maximum((asked.T * share).T.astype(np.int64), result.trials)
-        ways = (result.trials, usd), (asked, half)
-        paid, saved = (None if prices is None else range_of(cost_of(n, prices)) for n, prices in ways)
-        most = rounds.max(axis=1)
-        total = range_of(asked.sum(axis=1))
-        return (
-            Way("live", None, live.trials, paid, live.hours),
-            Way("in batches", range_of(most), total, saved, range_of(self.assumed.batch_hours * most)),
-        )
-
-    def spending(self, margin: float | None) -> Iterator[Way]:
-        """Simulate runs that ask only what decides, and runs that spare time instead, answer by answer."""
-        pace = self.assumed.pace
-        if pace is None:
-            return
-        few = replace(self.simulator, replicates=min(self.simulator.replicates, pace.replicates))
-        for spend in SPENDING:
-            spec, name = replace(self.with_margin(margin), spend=spend), f"spend: {spend}"
-            result = few.run(spec, self.assumed.answers, name, pace.in_flight, pace.latency)
-            usd = self.row("round-robin", margin, result).usd
-            yield Way(name, None, range_of(result.total), usd, range_of(result.time / 3600.0))
+                yield costs, float(limit), parallel
 
     def _known(self, name: str) -> list[float] | None:
         """Return a quantity of all models, or None if it is unknown for one."""
         values = [getattr(work, name) for work in self.assumed.workload]
-        return None if None in values else values
+        if None in values:
+            return None
+        return values
 
     def row(self, policy: str, margin: float | None, result: SimulationResult) -> PlanRow:
         """Return the figures of the runs of one way."""

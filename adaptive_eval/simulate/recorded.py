@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.determinism import READERS
+from adaptive_eval.core.determinism import COPY_READERS
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.simulate.coins import ENDLESS, asked, to_score_units
@@ -270,7 +270,7 @@ class RecordedAnswers:
         copied = None
         if texts is not None and not spec.independent_copies:
             copied = _again(np.take_along_axis(texts, places, axis=2))
-            if spec.stopping.rule not in READERS:
+            if spec.stopping.rule not in COPY_READERS:
                 categories = np.where(copied > 0, LOST, categories)
         claimed = np.array([model.deterministic for model in spec.models])
         return _Replay(categories, self.recorded.counts, run_sequence, claimed & _alike(categories), copied)

@@ -42,7 +42,9 @@ class Rate:
     @property
     def share(self) -> float:
         """``count / total``; NaN if it could never have happened."""
-        return self.count / self.total if self.total else float("nan")
+        if self.total:
+            return self.count / self.total
+        return float("nan")
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the Clopper-Pearson interval; (0, 1) if it could never have happened.
@@ -57,8 +59,12 @@ class Rate:
         from scipy.special import betaincinv
 
         tail, others = (1.0 - confidence) / 2.0, self.total - self.count
-        low = float(betaincinv(self.count, others + 1, tail)) if self.count else 0.0
-        high = float(betaincinv(self.count + 1, others, 1.0 - tail)) if others else 1.0
+        low = 0.0
+        if self.count:
+            low = float(betaincinv(self.count, others + 1, tail))
+        high = 1.0
+        if others:
+            high = float(betaincinv(self.count + 1, others, 1.0 - tail))
         return low, high
 
     def __str__(self) -> str:
@@ -126,7 +132,9 @@ class SimulationResult:
     @property
     def _gaps(self) -> Floats:
         """True differences, of a shape that fits (R, P)."""
-        return self.gap if self.drawn_gap is None else self.drawn_gap
+        if self.drawn_gap is None:
+            return self.gap
+        return self.drawn_gap
 
     @property
     def replicates(self) -> int:
@@ -179,7 +187,9 @@ class SimulationResult:
             "tie": self.verdict == TIE,
             "open": self.verdict == OPEN,
         }
-        return float(chosen[verdict].mean()) if self.pairs else float("nan")
+        if self.pairs:
+            return float(chosen[verdict].mean())
+        return float("nan")
 
     @property
     def reasons(self) -> dict[StopReason, int]:

@@ -64,13 +64,14 @@ def read_cells(db: sqlite3.Connection, since: int, names: Callable[[], Names]) -
     rows = db.execute(_SINCE if since else _ALL, {"since": since}).fetchall()
     missing: Counter[tuple[int, str]] = Counter()
     categories: Counter[tuple[int, int]] = Counter()
-    for model, _, category, reason, stored, _ in rows:
+    numbers = []
+    for model, question, category, reason, stored, truncated in rows:
+        numbers.append((model, question, category, stored, truncated))
         if category < 0:
             missing[model, unpack(reason)] += stored
         else:
             categories[model, category] += stored
-    numbers = np.array([(*row[:3], *row[4:]) for row in rows], dtype=np.int64).reshape(-1, 5)
-    model, question, category, stored, truncated = numbers.T
+    model, question, category, stored, truncated = np.array(numbers, dtype=np.int64).reshape(-1, 5).T
     cells, place = np.unique(model << 32 | question, return_inverse=True)
     largest = np.full(len(cells), -1, dtype=np.int64)
     np.maximum.at(largest, place, category)

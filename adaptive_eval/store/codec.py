@@ -67,7 +67,9 @@ def pack(text: str) -> Packed:
         return text
     data = text.encode("utf-8", "surrogatepass")
     packed = _here.compressor.compress(data)
-    return text if plain and len(packed) >= len(data) else packed
+    if plain and len(packed) >= len(data):
+        return text
+    return packed
 
 
 def unpack(value: Packed) -> str:
@@ -97,9 +99,20 @@ def packed(values: Iterable[Any]) -> list[Any]:
     return packed
 
 
+def unpacked(values: Iterable[Any]) -> list[Any]:
+    """Return the values that :func:`packed` was given, of which none is of bytes."""
+    found = list(values)
+    for place, value in enumerate(found):
+        if isinstance(value, bytes):
+            found[place] = unpack(value)
+    return found
+
+
 def unpack_optional(value: Packed | None) -> str | None:
     """Return ``unpack(value)``, or None for None."""
-    return value if value is None or isinstance(value, str) else unpack(value)
+    if value is None or isinstance(value, str):
+        return value
+    return unpack(value)
 
 
 def _plain_json(value: Any) -> object:
@@ -135,7 +148,12 @@ def load_json(value: Packed) -> Any:
     >>> load_json(pack(dump_json([1, None, "a"])))
     [1, None, 'a']
     """
-    return json.loads(unpack(value), parse_int=_bounded)
+    return parsed(unpack(value))
+
+
+def parsed(text: str) -> Any:
+    """Return stored JSON text as data; ValueError if it is none, or a number of it has too many digits."""
+    return json.loads(text, parse_int=_bounded)
 
 
 _LARGEST = 2**63 - 1
@@ -190,3 +208,65 @@ def real(field: str, value: float) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{field} is {value!r}: give a finite number of seconds")
     return number + 0.0  # -0.0 would be read back as 0.0
+
+
+Shape: TypeAlias = Any
+"""The structure that stored JSON must have: a type, or made of shapes. It is checked once, at reading.
+
+``[shape]`` is a list, ``{name: shape}`` an object with these names and any others (a name ending with ``?``
+may be left out), ``{...: shape}`` an object with any names, and a tuple holds alternatives. ``float`` is any
+finite number, ``object`` anything, None null.
+"""
+
+
+def read_shaped(text: str, shape: Shape) -> Any:
+    """Return stored JSON text as data; ValueError, naming the place, if it does not have the shape."""
+    data = parsed(text)
+    wrong = misfit(data, shape)
+    if wrong is not None:
+        raise ValueError(wrong)
+    return data
+
+
+def misfit(data: Any, shape: Shape) -> str | None:
+    """Return what of `data` does not have the shape, in words; None where all of it does.
+
+    Examples
+    --------
+    >>> misfit({"a": [1, "x"]}, {"a": [int], "b?": str})
+    "a: 1: it holds 'x'"
+    >>> misfit({"a": 1}, {...: float}), misfit(float("nan"), float)
+    (None, 'it holds nan')
+    """
+    parts: Iterable[tuple[Any, Any]]
+    of_each: Any
+    if isinstance(shape, list) and isinstance(data, list):
+        parts, of_each = enumerate(data), {...: shape[0]}
+    elif isinstance(shape, dict) and isinstance(data, dict):
+        parts, of_each = data.items(), shape
+        for name in shape:
+            if name is not ... and name not in data and not name.endswith("?"):
+                return f"it lacks {name!r}"
+    else:
+        if _is_of(data, shape):
+            return None
+        return f"it holds {data!r:.40}"
+    others = of_each.get(..., object)
+    for place, value in parts:
+        wrong = misfit(value, of_each.get(place, of_each.get(f"{place}?", others)))
+        if wrong is not None:
+            return f"{place!s:.40}: {wrong}"
+    return None
+
+
+def _is_of(data: Any, shape: Shape) -> bool:
+    """Tell whether data have a shape that is no list and no object of shapes."""
+    if isinstance(shape, tuple):
+        return any(misfit(data, one) is None for one in shape)
+    if shape is float:
+        return isinstance(data, int | float) and not isinstance(data, bool) and math.isfinite(data)
+    if shape is int:
+        return isinstance(data, int) and not isinstance(data, bool)
+    if isinstance(shape, type):
+        return isinstance(data, shape)
+    return shape is None and data is None

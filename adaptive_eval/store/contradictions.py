@@ -1,6 +1,6 @@
 """What the tables of a run file say of each other that cannot be true: rows changed by other hands than ours.
 
-What no other row confirms is not seen here: times, latencies, messages and the names of endpoints.
+What no other row confirms is not seen here: times, messages, and texts of requests.
 """
 
 import sqlite3
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from hashlib import blake2b
 
 from adaptive_eval.store.cells import COUNTED, TALLIED
-from adaptive_eval.store.codec import load_json, unpack
+from adaptive_eval.store.codec import load_json, misfit, unpack
+from adaptive_eval.store.pending import FEWEST_KEPT
 
 _COUNTED = COUNTED.format(which="id < (SELECT upto FROM tallied)")
 _WRONG = (
@@ -35,6 +36,10 @@ _WRONG = (
         "{:,} decisions are stored twice",
         "SELECT 1 FROM decisions GROUP BY at, trials, body HAVING count(*) > 1",
     ),
+    (
+        "{:,} trials are said to be neither before nor after a stop",
+        "SELECT 1 FROM outcomes WHERE after_stop NOT IN (0, 1)",
+    ),
     ("{:,} attempts have a number below 1", "SELECT 1 FROM attempts WHERE attempt < 1"),
     (
         "{:,} attempts have an answer and the status of a failure",
@@ -48,6 +53,11 @@ _WRONG = (
         "{:,} stored results have less running time than those before them",
         "SELECT 1 FROM (SELECT elapsed - lag(elapsed, 1, 0) OVER (ORDER BY id) AS passed FROM snapshots) "
         "WHERE passed < 0",
+    ),
+    (
+        "some of the first or latest results are gone from among those that are stored",
+        "SELECT 1 FROM (SELECT min(id) AS first, max(id) AS last FROM snapshots) WHERE first > 0 "  # noqa: S608
+        f"OR (SELECT count(*) FROM snapshots WHERE id > last - {FEWEST_KEPT}) < min(last + 1, {FEWEST_KEPT})",
     ),
     (
         "it is not known how many trials are counted in advance",
@@ -75,8 +85,16 @@ def contradictions(db: sqlite3.Connection) -> Iterator[str]:
     for digest, body in db.execute("SELECT digest, body FROM bodies"):
         if blake2b(unpack(body).encode("utf-8", "surrogatepass"), digest_size=16).digest() != digest:
             yield "the digest of a request body is not that of its text"
+        wrong = misfit(load_json(body), _BODY)
+        if wrong is not None:
+            yield f"a request body is none: {wrong}"
     yield from _other_trials(db, "decisions")
     yield from _other_trials(db, "snapshots")
+    yield from _unknown_servers(db)
+    yield from _other_times(db)
+
+
+_BODY = {"model?": str, "messages?": [{"role?": str}]}
 
 
 def _other_trials(db: sqlite3.Connection, table: str) -> Iterator[str]:
@@ -86,3 +104,32 @@ def _other_trials(db: sqlite3.Connection, table: str) -> Iterator[str]:
         said = data.get("results", data).get("trials")
         if said != trials:
             yield f"row {number} of {table} is stored with {trials:,} trials and says {said}"
+
+
+def _unknown_servers(db: sqlite3.Connection) -> Iterator[str]:
+    """Yield the servers that have answered by the results of a run that stopped, and no attempt names."""
+    known = {unpack(name) for (name,) in db.execute("SELECT name FROM endpoints")}
+    for (body,) in db.execute("SELECT body FROM snapshots ORDER BY id DESC LIMIT 1"):
+        stored = load_json(body)
+        servers = stored["endpoints"]
+        if stored["results"].get("stop") is None or any(one["in_flight"] for one in servers):
+            return  # the attempts of the latest answers may not be stored yet
+        for name in sorted({one["endpoint"] for one in servers if one["answered"]} - known):
+            yield f"stored results name a server that has answered, {name!r:.80}, and no attempt does"
+
+
+_TIMES = (
+    "SELECT count(*), total(abs(json_extract(signals, ?) - latency) > 1e-6) FROM answers "
+    "JOIN outcomes ON outcome = id WHERE signal_set = ? AND typeof(signals) = 'text' AND json_valid(signals)"
+)
+
+
+def _other_times(db: sqlite3.Connection) -> Iterator[str]:
+    """Yield that answers took another time by their signals, unless that signal is a scorer's own for all."""
+    for number, packed in db.execute("SELECT id, name FROM signal_sets"):
+        names = load_json(packed)
+        if "latency" in names:
+            place = f"$[{names.index('latency')}]"
+            answers, others = db.execute(_TIMES, (place, number)).fetchone()
+            if 0 < others < answers:
+                yield f"{others:,.0f} answers took another time by their signals than is stored with them"

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from adaptive_eval.errors import RunDamaged
-from adaptive_eval.store.codec import unpack
+from adaptive_eval.store.codec import unpack, unpacked
 from adaptive_eval.store.file_errors import UNREADABLE
-from adaptive_eval.store.queries import FILTERS, TRIALS, largest_id
+from adaptive_eval.store.queries import FILTERS, RESCORED, TRIALS, largest_id
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.run_files import CHECKSUM, OBJECTS, checksum_of, known_objects
-from adaptive_eval.store.trial_rows import TrialDecoder, attempt_of
+from adaptive_eval.store.trial_rows import TrialDecoder, attempt_of, scoring_checksum
 from adaptive_eval.trial import TrialKey, TrialRequest
 
 Made = TypeVar("Made")
@@ -77,9 +77,9 @@ class RunContents:
         """Yield the undamaged trials in commit order."""
         return self._undamaged(self._decode)
 
-    def check(self) -> Damage:
-        """Look at the checksum of every trial, and return the damage."""
-        for _ in self._undamaged(self._decode.checked):
+    def check(self, *, whole: bool) -> Damage:
+        """Check every trial by its checksum, with `whole` also its contents; return the damage."""
+        for _ in self._undamaged(self._decode if whole else self._decode.checked):
             pass
         return self.damage
 
@@ -160,11 +160,11 @@ _ALL = "SELECT * FROM {} " + _SPAN  # noqa: S608
 _NO_FILTERS = dict.fromkeys(FILTERS)
 
 
-def find_damage(db: sqlite3.Connection, path: Path) -> Damage:
-    """Check an open run file: its structure by SQLite, and the checksum of every trial."""
+def find_damage(db: sqlite3.Connection, path: Path, *, whole: bool = True) -> Damage:
+    """Check an open run file: its structure, every trial's checksum, and with `whole` its parts."""
     try:
         found = db.execute("PRAGMA integrity_check(20)").fetchall()
-        damage = RunContents(db, path).check()
+        damage = RunContents(db, path).check(whole=whole)
         damage.structure = [f"SQLite's check reports: {line}" for (line,) in found if line != "ok"]
         damage.structure += damage.structure or _faults(db)
     except UNREADABLE as error:
@@ -187,9 +187,19 @@ def _faults(db: sqlite3.Connection) -> Iterator[str]:
         yield from _faults_of(db, table)
     for table, row, parent, _ in db.execute("PRAGMA foreign_key_check"):
         yield f"row {row} of {table} names a row of {parent} that is not there"
+    yield from _changed_scorings(db)
     stored = [value for key, value in db.execute("SELECT key, value FROM meta") if unpack(key) == CHECKSUM]
     if [*map(unpack, stored)] != [checksum_of(db)]:
         yield "the description of the run (meta) does not match its checksum"
+
+
+def _changed_scorings(db: sqlite3.Connection) -> Iterator[str]:
+    """Yield the scorings that differ from their checksums."""
+    for number, name, at, body, checksum in db.execute("SELECT id, name, at, body, checksum FROM scorings"):
+        rows = db.execute(RESCORED, {"scoring": number})
+        made = map(unpacked, rows)
+        if scoring_checksum((unpack(name), at, unpack(body)), made) != checksum:
+            yield f"scoring {number} does not match its checksum"
 
 
 def _faults_of(db: sqlite3.Connection, table: str) -> Iterator[str]:
@@ -199,7 +209,9 @@ def _faults_of(db: sqlite3.Connection, table: str) -> Iterator[str]:
         others = "" if not_null or key else ", 'null'"
         wrong.append(f"sum(typeof({name}) NOT IN ({_TYPES[kind]}{others}))")
     has_numbers = columns[0][1] == "id" and table not in _WITH_GAPS
-    numbers = "count(*), max(id) + 1, min(id)" if has_numbers else "0, 0, 0"
+    numbers = "0, 0, 0"
+    if has_numbers:
+        numbers = "count(*), max(id) + 1, min(id)"
     *counts, rows, end, first = db.execute(f"SELECT {', '.join(wrong)}, {numbers} FROM {table}").fetchone()  # noqa: S608
     for column, count in zip(columns, counts, strict=True):
         if count:
@@ -210,9 +222,9 @@ def _faults_of(db: sqlite3.Connection, table: str) -> Iterator[str]:
         yield f"{table} begins with row {first:,}"
 
 
-def require_undamaged(db: sqlite3.Connection, path: Path) -> None:
-    """Raise RunDamaged if the run file is damaged."""
-    damage = find_damage(db, path)
+def require_undamaged(db: sqlite3.Connection, path: Path, *, whole: bool) -> None:
+    """Raise RunDamaged if the run file is damaged; `whole` as in :func:`find_damage`."""
+    damage = find_damage(db, path, whole=whole)
     if damage:
         raise RunDamaged(
             f"{path} is damaged: {damage.in_words()}. Keep a copy of the file; "

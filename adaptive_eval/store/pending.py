@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
 from adaptive_eval.errors import RunMismatch
@@ -12,7 +13,7 @@ from adaptive_eval.store.codec import dump_json, pack, packed, real, unpack, who
 from adaptive_eval.store.queries import OUTCOME, TEXTS, largest_id
 from adaptive_eval.store.records import AttemptRecord, Rescored, ScoringRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.run_files import seal
-from adaptive_eval.store.trial_rows import checksum_of, outcome_row, sent_parts, texts_of
+from adaptive_eval.store.trial_rows import answer_row, checksum_of, outcome_row, scoring_checksum, sent_parts
 from adaptive_eval.trial import TrialRequest
 
 
@@ -246,14 +247,13 @@ class Pending:
             return False
         if before is not None:
             raise self._mismatch(record.request, before, asked)
-        outcome, texts = outcome_row(record), texts_of(record)
+        outcome, answer = outcome_row(record), answer_row(record)
         body, seed = sent_parts(record.sent)
-        checksum = checksum_of(record.request, outcome, (body, seed), texts)
-        *words, names, signals = texts
-        signal_set = None if names is None else self._signal_sets.id(str(names))
+        checksum = checksum_of(record.request, outcome, (body, seed), answer)
+        signal_set = None if answer.signal_set is None else self._signal_sets.id(answer.signal_set)
         sent = self._bodies.id(body), seed
         self._answers.next_id = self._outcomes.add(*trial, *packed(outcome))
-        self._answers.add(*sent, checksum, *packed((*words, signal_set, signals)))
+        self._answers.add(*sent, checksum, *packed(answer._replace(signal_set=signal_set)))
         self._asked[key] = asked
         self._furthest[key[0]] = max(key[1], self._furthest.get(key[0], -1))
         return True
@@ -329,13 +329,15 @@ def add_scoring(db: sqlite3.Connection, record: ScoringRecord, rows: Iterable[Re
     db.execute("BEGIN IMMEDIATE")
     with db:
         number = largest_id(db, "scorings") + 1
-        head = packed((number, record.name, real("at", record.at), dump_json(record.body)))
-        db.execute("INSERT INTO scorings (id, name, at, body) VALUES (?, ?, ?, ?)", head)
+        made = list(map(_rescored, sorted(rows, key=attrgetter("outcome"))))
+        told = (record.name, real("at", record.at), dump_json(record.body))
+        query = "INSERT INTO scorings (id, name, at, body, checksum) VALUES (?, ?, ?, ?, ?)"
+        db.execute(query, (number, *packed(told), scoring_checksum(told, made)))
         query = "INSERT INTO rescored (scoring, outcome, category, extracted, reason) VALUES (?, ?, ?, ?, ?)"
-        db.executemany(query, (_rescored(number, row) for row in rows))
+        db.executemany(query, ((number, *packed(row)) for row in made))
     return number
 
 
-def _rescored(scoring: int, row: Rescored) -> list[Any]:
+def _rescored(row: Rescored) -> tuple[int, int | None, str | None, str]:
     category = None if row.category is None else whole("category", row.category)
-    return packed((scoring, whole("outcome", row.outcome), category, row.extracted, row.reason))
+    return whole("outcome", row.outcome), category, row.extracted, row.reason

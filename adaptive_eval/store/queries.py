@@ -4,14 +4,12 @@ import sqlite3
 
 from adaptive_eval.errors import BILLED_KINDS, BILLED_STATUSES
 from adaptive_eval.store.records import CANCELLED, KILLED, WITHDRAWN
+from adaptive_eval.store.trial_rows import AnswerRow, OutcomeRow
 
-OUTCOME = (
-    "category, prompt_tokens, completion_tokens, cached_tokens, latency, finished_at, finish_reason, "
-    "missing, after_stop, answer, response, discarded"
-)
+OUTCOME = ", ".join(OutcomeRow._fields)
 """Columns of an outcome after what was asked."""
 
-TEXTS = "text, logprobs, details, signal_set, signals"
+TEXTS = ", ".join(AnswerRow._fields)
 """Columns of an answer."""
 
 # CROSS JOIN: outcomes first, in id order, filtered before any answer is looked up.
@@ -41,7 +39,7 @@ FILTERS = (
 """Parameters of the query of trials that choose among them, each NULL for all."""
 
 TRIALS = _QUERY.format(beyond=">", order="ASC")
-"""Whole trials after id ``:last``, each filter NULL or a value; rows are for :class:`TrialDecoder`."""
+"""Whole trials after id ``:last``, each filter NULL or a value; rows are :class:`TrialRow`."""
 
 TRIALS_NEWEST_FIRST = _QUERY.format(beyond="<", order="DESC")
 
@@ -152,4 +150,6 @@ RESCORED = (
 def largest_id(db: sqlite3.Connection, table: str) -> int:
     """Return the largest id of a table, -1 if it is empty."""
     (largest,) = db.execute(f"SELECT max(rowid) FROM {table}").fetchone()  # noqa: S608 - our own names
-    return -1 if largest is None else int(largest)
+    if largest is None:
+        return -1
+    return int(largest)

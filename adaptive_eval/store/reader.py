@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adaptive_eval.errors import RunDamaged
 from adaptive_eval.store import queries
-from adaptive_eval.store.codec import Packed, load_json, moment, unpack, unpack_optional
+from adaptive_eval.store.codec import (
+    Packed,
+    Shape,
+    load_json,
+    misfit,
+    moment,
+    parsed,
+    unpack,
+    unpack_optional,
+)
 from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.integrity import Damage, RunContents, find_damage, require_undamaged
 from adaptive_eval.store.queries import largest_id
@@ -38,8 +47,9 @@ from adaptive_eval.store.trial_rows import (
     ids_of,
     names_in,
     question_ids,
+    usage_of,
 )
-from adaptive_eval.trial import CHECK, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.trial import CHECK, Missing, TrialKey, TrialOutcome, TrialRequest
 
 if TYPE_CHECKING:  # numpy takes longer to import than all else here, and few readers need it
     import numpy as np
@@ -65,26 +75,63 @@ class Description(dict[str, str]):
         )
 
 
-_OF_TASKS = frozenset({"thresholds", "worth"})
-"""Entries of the description that hold a JSON object for each task."""
-_OBJECTS = _OF_TASKS | {"identity", "scoring", "previous", "labels", "imported", "versions"}
-"""Entries of the description that hold a JSON object."""
+_COUNTS = {...: [[float]]}  # trials of each question in each category, by task; of numbers their sums
+_OF_QUESTIONS = {...: [int]}
+_TASK = {"scorer?": dict, "rubric?": {"truncated": str}, "answers?": {"k": int, "by": str}, "missing?": [str]}
+_REFERENCE = {"name": str, "counts": _COUNTS, "source": str, "lost": _OF_QUESTIONS, "alike": _OF_QUESTIONS}
+
+DESCRIPTION: Mapping[str, Shape] = {
+    "seed": int,
+    "started_at": float,
+    "versions": {...: str},
+    "identity": {
+        "tasks": {...: {"dataset?": str}},
+        "models?": {...: dict},
+        "rounds?": [str],
+        "samples_per_request?": int,
+    },
+    "scoring": {...: _TASK},
+    "thresholds": {...: {...: {"value": float, "source": str}}},
+    "worth": {...: {"share": float, "worths": [float]}},
+    "changes": [{"at": float, "trials": int, "setting": str, "before": object, "now": object}],
+    "session": {"spec": dict, "ranges": [str]},
+    "labels": {
+        "file": str,
+        "rows": int,
+        "filled": int,
+        "with_chances": bool,
+        "spans": [[int]],
+        "progress": {...: int},
+        "chance": float,
+        "chosen": [[float]],
+        "labels": [[(str, float)]],
+    },
+    "previous": {
+        "settings": {"references": [dict], "prior": (dict, None)},
+        "references": [_REFERENCE],
+        "prior": ({"counts": {...: _COUNTS}, "source": str}, None),
+    },
+    "imported": {
+        "sources": [{"file": str, "format": str, "trials": int, "versions": dict}],
+        "notes": [str],
+        "weights": {...: [float]},
+        "rule": str,
+        "ranges": [str],
+    },
+    "against": {...: {...: {...: [str]}}},
+}
+"""Entries of a run's description that hold JSON; the others are texts."""
 
 
-def _require_object(directory: Path, key: str, text: str) -> None:
-    """Raise RunDamaged unless an entry of the description is a JSON object (of objects by task) or empty."""
+def wrong_entry(key: str, text: str) -> str | None:
+    """Return what is wrong with an entry of the description, in words; None if nothing is."""
+    shape = DESCRIPTION.get(key)
+    if shape is None or (key == "labels" and not text):  # no labels
+        return None
     try:
-        stored = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        stored = None
-    of_tasks = key in _OF_TASKS
-    inner = stored.values() if of_tasks and isinstance(stored, dict) else ()
-    if not isinstance(stored, dict) or not all(isinstance(one, dict) for one in inner):
-        whose = " for each task" if of_tasks else ""
-        raise RunDamaged(
-            f"{directory}: {key!r} in the run's description is damaged: it holds {text!r:.40}, and should "
-            f"hold a JSON object{whose}. Restore run.db from a copy, or start a new run"
-        )
+        return misfit(parsed(text), shape)
+    except (ValueError, RecursionError) as error:
+        return f"it holds {text!r:.40}, which is no JSON ({error})"
 
 
 class RunReader:
@@ -155,18 +202,26 @@ class RunReader:
         """
         return find_damage(self._db, self._files.database)
 
-    def require_undamaged(self) -> None:
-        """Raise RunDamaged if the file is damaged; a run that is being written is not checked."""
+    def require_undamaged(self, *, whole: bool = False) -> None:
+        """Raise RunDamaged if the file is damaged; a run that is being written is not checked.
+
+        `whole` decodes every answer too, for whoever decides by trials and reads no answers.
+        """
         if not self._files.unmerged():
-            require_undamaged(self._db, self._files.database)
+            require_undamaged(self._db, self._files.database, whole=whole)
 
     def meta(self) -> dict[str, str]:
         """Return the run's description."""
         rows = self._rows("SELECT key, value FROM meta")
         entries = self._made(lambda key, value: (unpack(key), unpack(value)), rows)
         described = {key: value for key, value in entries if key != CHECKSUM}
-        for key in _OBJECTS & described.keys():
-            _require_object(self._files.directory, key, described[key])
+        for key, value in described.items():
+            wrong = wrong_entry(key, value)
+            if wrong is not None:
+                raise RunDamaged(
+                    f"{self._files.directory}: {key!r} in the run's description is damaged: {wrong}. "
+                    "Restore run.db from a copy, or start a new run"
+                )
         return Description(self._files.directory, described)
 
     def contradictions(self) -> Iterator[str]:
@@ -207,7 +262,7 @@ class RunReader:
                 task=task,
                 question=name,
                 category=category,
-                usage=Usage(prompt, completion, cached),
+                usage=usage_of(prompt, completion, cached),
                 finish_reason=unpack_optional(finish) or "",
                 missing=unpack_optional(missing) or "",
                 after_stop=bool(late),
@@ -326,6 +381,9 @@ class RunReader:
         end = self._newest("outcomes")
         models, questions = self._asked()
         decode = TrialDecoder(models, questions, self._names("signal_sets"))
+        batch = _TRIALS_AT_ONCE  # with log-probabilities one trial can take megabytes
+        if limit is not None:
+            batch = min(limit, batch)
         parameters = {
             "models": ids_of(models, model),
             "questions": question_ids(questions, task, question),
@@ -339,8 +397,7 @@ class RunReader:
             "truncated": truncated,
             "beaten": None if beaten is None else id_of(models, beaten),
             "end": end,
-            # with log-probabilities one trial can take megabytes
-            "batch": _TRIALS_AT_ONCE if limit is None else min(limit, _TRIALS_AT_ONCE),
+            "batch": batch,
         }
         left = end + 1 if limit is None else limit
         if left < 1:
@@ -370,7 +427,9 @@ class RunReader:
     def _place(self, models: Sequence[str], key: TrialKey) -> int | None:
         """Return the number of a trial in the log, None for one that is not stored."""
         found = self._rows(queries.PLACE, {"model": id_of(models, key.model), "step": key.index})
-        return int(found[0][0]) if found else None
+        if found:
+            return int(found[0][0])
+        return None
 
     def attempts(self, *, model: str | None = None, step: int | None = None) -> Iterator[AttemptRecord]:
         """Yield the attempts in commit order.
@@ -450,12 +509,16 @@ class RunReader:
         """
         ((at, elapsed, event),) = self._rows(queries.RUNNING_TIME) or [(0.0, 0.0, None)]
         since = 0.0 if event is None else event - at
-        return float(elapsed + since) if 0.0 < since <= _BETWEEN_SNAPSHOTS else float(elapsed)
+        if 0.0 < since <= _BETWEEN_SNAPSHOTS:
+            return float(elapsed + since)
+        return float(elapsed)
 
     def latest_snapshot(self) -> SnapshotRecord | None:
         """Return the latest snapshot, or None if there is none."""
         found = self._made(self._snapshot, self._rows("SELECT * FROM snapshots ORDER BY id DESC LIMIT 1"))
-        return found[0] if found else None
+        if found:
+            return found[0]
+        return None
 
     def scorings(self) -> list[ScoringRecord]:
         """Return the scorings made after the run, oldest first; a scoring's place is its id."""

@@ -171,7 +171,9 @@ completion_tokens=0, cached_tokens=0), discarded=())
         """Tokens charged to the budget."""
         if self.charged is not None:
             return self.charged
-        return self.completion.paid if self.completion is not None else Usage()
+        if self.completion is not None:
+            return self.completion.paid
+        return Usage()
 
     @property
     def outcome(self) -> TrialOutcome | Missing:

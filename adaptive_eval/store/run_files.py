@@ -133,7 +133,9 @@ class RunFiles:
             return "it has no run.db. Its creation was interrupted: start it again"
         runs = sorted(path.parent.name for path in self.directory.glob("*/run.db") if path.is_file())
         if runs:
-            more = f" and {len(runs) - _RUNS_NAMED} more" if len(runs) > _RUNS_NAMED else ""
+            more = ""
+            if len(runs) > _RUNS_NAMED:
+                more = f" and {len(runs) - _RUNS_NAMED} more"
             return (
                 f"it has no run.db, but holds runs: {', '.join(runs[:_RUNS_NAMED])}{more}. Name one of them"
             )

@@ -5,7 +5,7 @@
 -- Columns marked `packed` hold TEXT, or a BLOB: UTF-8 in a Zstandard frame (codec.py).
 
 PRAGMA application_id = 1095063122;  -- 'AEVR'
-PRAGMA user_version = 16;
+PRAGMA user_version = 17;
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,          -- packed
@@ -154,7 +154,8 @@ CREATE TABLE scorings (
     id   INTEGER PRIMARY KEY,
     name TEXT NOT NULL,              -- packed
     at   REAL NOT NULL,              -- Unix time, seconds
-    body TEXT NOT NULL               -- packed JSON: scorer, rubric, thresholds, weights of each task; results
+    body TEXT NOT NULL,              -- packed JSON: scorer, rubric, thresholds, weights of each task; results
+    checksum BLOB NOT NULL           -- BLAKE2b-128 of name, time and body, and of its rows of `rescored`
 );
 
 CREATE TABLE rescored (

@@ -1,14 +1,24 @@
 """The rows of trials: how a record becomes one, the query that selects them, and how they become records."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 from operator import attrgetter
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from adaptive_eval.store.codec import dump_json, moment, real, unpack, unpack_optional, whole
+from adaptive_eval.store.codec import (
+    Shape,
+    dump_json,
+    moment,
+    read_shaped,
+    real,
+    unpack,
+    unpack_optional,
+    whole,
+)
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import (
     DISCARD_CAUSES,
@@ -24,24 +34,95 @@ Name = TypeVar("Name")
 ByNumber: TypeAlias = Sequence[Name] | Mapping[int, Name]
 """Names by their number in the file, which counts from 0."""
 
-Texts: TypeAlias = tuple[str | int | None, ...]
-"""An answer with its score, as :data:`TEXTS` orders its parts; all None for a missing trial."""
 
-Parts: TypeAlias = tuple[TrialRequest, Sequence[Any], tuple[str, int | None], Texts]
-"""What was asked, the columns :data:`OUTCOME`, body and seed as sent, and the answer."""
+class OutcomeRow(NamedTuple):
+    """The columns of an outcome after what was asked."""
+
+    category: int | None
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    latency: Any  # float; None for a missing trial
+    finished_at: float
+    finish_reason: str | None
+    missing: str | None
+    after_stop: int
+    answer: int | None
+    response: int | None
+    discarded: str | None
+
+
+class AnswerRow(NamedTuple):
+    """An answer with its score: names of signals for their id, JSON as text; all None for a missing trial."""
+
+    text: Any = None
+    logprobs: str | None = None
+    details: Any = None
+    signal_set: Any = None
+    signals: Any = None
+
+
+class TrialRow(NamedTuple):
+    """A row of the query of trials; texts are packed, names are by number."""
+
+    id: int
+    model: int
+    step: int
+    question: int
+    repeat: int
+    seed: int
+    category: int | None
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    latency: float | None
+    finished_at: float
+    finish_reason: Any
+    missing: Any
+    after_stop: int
+    answer: int | None
+    response: int | None
+    discarded: Any
+    body: Any
+    sent_seed: int | None
+    checksum: bytes
+    text: Any
+    logprobs: Any
+    details: Any
+    signal_set: int
+    signals: Any
+
+
+Parts: TypeAlias = tuple[TrialRequest, OutcomeRow, tuple[str, int | None], AnswerRow]
+"""What was asked, its outcome, body and seed as sent, and the answer."""
 
 _DETAILS = ("model", "response_id", "reasoning", "reasoning_tokens", "tool_calls", "calls")
 """Fields of an answer that are stored where they are not empty."""
 _details_of = attrgetter(*_DETAILS)
-_TEXTS = {"model", "response_id", "reasoning", "extracted", "reason"}
-"""Those that hold texts, and what a score says besides its category."""
+
+_SHAPE_OF_DETAILS: Shape = {
+    "model?": (str, None),
+    "response_id?": (str, None),
+    "reasoning?": (str, None),
+    "reasoning_tokens?": int,
+    "tool_calls?": [dict],
+    "calls?": [dict],
+    "usage?": [int],
+    "extracted": (str, None),
+    "reason": str,
+}
+"""An answer without its text, and what its score says besides the category."""
+
+_NAMES: Shape = [str]
 
 
 def id_of(names: Sequence[str], name: str | None) -> int | None:
     """Return the id of a name to filter by: None for no filter, -1 (no row) for one not seen yet."""
     if name is None:
         return None
-    return names.index(name) if name in names else -1
+    if name in names:
+        return names.index(name)
+    return -1
 
 
 def ids_of(names: Sequence[str], wanted: str | Collection[str] | None) -> str | None:
@@ -91,8 +172,8 @@ def causes_in(discarded: str | None) -> tuple[DiscardCause, ...]:
     return cast("tuple[DiscardCause, ...]", causes)
 
 
-def outcome_row(record: TrialRecord) -> tuple[Any, ...]:
-    """Return the columns :data:`OUTCOME` of a trial; its words are not packed."""
+def outcome_row(record: TrialRecord) -> OutcomeRow:
+    """Return the outcome of a trial as it is stored; its words are not packed."""
     answer, score = record.completion, record.score
     category = None
     if score is not None and score.category is not None:
@@ -102,29 +183,39 @@ def outcome_row(record: TrialRecord) -> tuple[Any, ...]:
         whole("reasoning_tokens", answer.reasoning_tokens)
         latency, finish_reason = real("latency", answer.latency), answer.finish_reason
         digest, response = answer.digest, answer.response_digest
-    finished_at = moment(real("finished_at", record.finished_at))
-    ended = (finish_reason, record.missing, int(record.after_stop))
-    discarded = ",".join(record.discarded) or None
-    ids = digest, response, discarded
-    return (category, *_tokens(record.usage), latency, finished_at, *ended, *ids)
+    prompt_tokens, completion_tokens, cached_tokens = _tokens(record.usage)
+    return OutcomeRow(
+        category=category,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        cached_tokens=cached_tokens,
+        latency=latency,
+        finished_at=moment(real("finished_at", record.finished_at)),
+        finish_reason=finish_reason,
+        missing=record.missing,
+        after_stop=int(record.after_stop),
+        answer=digest,
+        response=response,
+        discarded=",".join(record.discarded) or None,
+    )
 
 
-def texts_of(record: TrialRecord) -> Texts:
-    """Return the columns :data:`TEXTS` of a trial; names of signals in place of their id, nothing packed."""
+def answer_row(record: TrialRecord) -> AnswerRow:
+    """Return the answer of a trial as it is stored; nothing is packed."""
     answer, score = record.completion, record.score
     if answer is None or score is None:
-        return (None,) * 5
+        return AnswerRow()
     values = zip(_DETAILS, _details_of(answer), strict=True)
     details = {name: value for name, value in values if value}
     details |= {"extracted": score.extracted, "reason": score.reason}
     if answer.usage != record.usage:
         details["usage"] = _tokens(answer.usage)
-    return (
-        answer.text,
-        None if answer.logprobs is None else dump_json(answer.logprobs),
-        dump_json(details),
-        _names_json(tuple(score.signals)),
-        dump_json(list(score.signals.values())),
+    return AnswerRow(
+        text=answer.text,
+        logprobs=None if answer.logprobs is None else dump_json(answer.logprobs),
+        details=dump_json(details),
+        signal_set=_names_json(tuple(score.signals)),
+        signals=dump_json(list(score.signals.values())),
     )
 
 
@@ -136,13 +227,21 @@ def sent_parts(sent: Mapping[str, Any]) -> tuple[str, int | None]:
     return dump_json(sent), None
 
 
-def checksum_of(request: TrialRequest, outcome: Sequence[Any], sent: Sequence[Any], texts: Texts) -> bytes:
+def checksum_of(request: TrialRequest, outcome: OutcomeRow, sent: Sequence[Any], answer: AnswerRow) -> bytes:
     """Return the checksum of a trial: all that was asked, sent, answered and scored."""
     key = request.key
     asked = (key.model, key.index, request.task, request.question, request.repeat, request.seed)
     # in ASCII: which characters `repr` shows as they are depends on the version of Python
-    whole_trial = ascii(list(map(str, (*asked, *outcome, *sent, *texts))))
+    whole_trial = ascii(list(map(str, (*asked, *outcome, *sent, *answer))))
     return blake2b(whole_trial.encode(), digest_size=8).digest()
+
+
+def scoring_checksum(told: Sequence[Any], rows: Iterable[Sequence[Any]]) -> bytes:
+    """Return the checksum of a scoring: name, time and body, and its rows in the order of the trials."""
+    made = blake2b(digest_size=16)
+    for part in chain([told], rows):
+        made.update(ascii([*part]).encode())
+    return made.digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,69 +254,105 @@ class TrialDecoder:
 
     def __call__(self, *row: Any) -> TrialRecord:
         """Return the trial of one row; ValueError if it does not match its checksum."""
-        request, outcome, (body, seed), texts = self.checked(*row)
-        category, *tokens, latency, finished_at, reason, missing, after_stop, _, _, discarded = outcome
-        charged, sent = Usage(*tokens), json.loads(body)
+        request, outcome, (body, seed), stored = self.checked(*row)
+        whole("step", request.key.index)
+        if outcome.category is not None:
+            whole("category", outcome.category)
+        sent = json.loads(body)
         if seed is not None:
             sent["seed"] = seed
+        charged = usage_of(outcome.prompt_tokens, outcome.completion_tokens, outcome.cached_tokens)
         answer, score = None, None
-        if texts[0] is not None:
-            answer, score = _answer(category, charged, latency, reason or "", texts)
+        if stored.text is not None:
+            answer, score = _answer(outcome, stored, charged)
+            if (answer.digest, answer.response_digest) != (outcome.answer, outcome.response):
+                raise ValueError(f"the digests of an answer of {request.key.model} are not those of its text")
         return TrialRecord(
-            request,
-            moment(finished_at),
-            answer,
-            score,
-            missing,
-            bool(after_stop),
-            sent,
-            charged,
-            causes_in(discarded),
+            request=request,
+            finished_at=moment(outcome.finished_at),
+            completion=answer,
+            score=score,
+            missing=outcome.missing,
+            after_stop=bool(outcome.after_stop),
+            sent=sent,
+            charged=charged,
+            discarded=causes_in(outcome.discarded),
         )
 
     def checked(self, *row: Any) -> Parts:
         """Return the parts of a row that matches its checksum."""
         parts = self.parts(*row)
-        if checksum_of(*parts) != row[20]:
+        if checksum_of(*parts) != TrialRow(*row).checksum:
             key = parts[0].key
             raise ValueError(f"trial {key.index} of {key.model} does not match its checksum")
         return parts
 
     def parts(self, *row: Any) -> Parts:
         """Return the parts of a row, all that :func:`checksum_of` takes."""
-        _, model, step, question, repeat, seed = row[:6]
-        *numbers, finish_reason, missing, after_stop, answer, response, discarded = row[6:18]
-        body, sent_seed, _, text, logprobs, details, signal_set, signals = row[18:]
-        task, name = self.questions[question]
-        request = TrialRequest(TrialKey(self.models[model], step), task, name, repeat, seed)
-        ended = (unpack_optional(finish_reason), unpack_optional(missing), after_stop)
-        outcome = (*numbers, *ended, answer, response, unpack_optional(discarded))
-        sent, names = (unpack(body), sent_seed), None if text is None else self.signal_sets[signal_set]
-        parts = map(unpack_optional, (text, logprobs, details))
-        texts = (*parts, names, unpack_optional(signals))
-        return request, outcome, sent, texts
+        stored = TrialRow(*row)
+        task, question = self.questions[stored.question]
+        key = TrialKey(self.models[stored.model], stored.step)
+        request = TrialRequest(key, task, question, stored.repeat, stored.seed)
+        outcome = OutcomeRow(
+            category=stored.category,
+            prompt_tokens=stored.prompt_tokens,
+            completion_tokens=stored.completion_tokens,
+            cached_tokens=stored.cached_tokens,
+            latency=stored.latency,
+            finished_at=stored.finished_at,
+            finish_reason=unpack_optional(stored.finish_reason),
+            missing=unpack_optional(stored.missing),
+            after_stop=stored.after_stop,
+            answer=stored.answer,
+            response=stored.response,
+            discarded=unpack_optional(stored.discarded),
+        )
+        answer = AnswerRow(
+            text=unpack_optional(stored.text),
+            logprobs=unpack_optional(stored.logprobs),
+            details=unpack_optional(stored.details),
+            signal_set=None if stored.text is None else self.signal_sets[stored.signal_set],
+            signals=unpack_optional(stored.signals),
+        )
+        return request, outcome, (unpack(stored.body), stored.sent_seed), answer
 
 
-def _answer(
-    category: int | None, charged: Usage, latency: float, finish_reason: str, texts: Sequence[Any]
-) -> tuple[Completion, Score]:
-    text, logprobs, details, names, signals = texts
-    values = dict(zip(names_in(names), json.loads(signals), strict=True))
-    found = details_in(details)
-    score = Score(category, found.pop("extracted"), values, found.pop("reason"))
+def usage_of(prompt: int, completion: int, cached: int) -> Usage:
+    """Return stored numbers of tokens; ValueError if they are none."""
+    if not type(prompt) is type(completion) is type(cached) is int or min(prompt, completion, cached) < 0:
+        raise ValueError(f"{prompt!r}, {completion!r} and {cached!r} are no numbers of tokens")
+    return Usage(prompt, completion, cached)
+
+
+def _answer(outcome: OutcomeRow, stored: AnswerRow, charged: Usage) -> tuple[Completion, Score]:
+    names, signals = names_in(stored.signal_set), json.loads(stored.signals)
+    if not all(isinstance(value, float | int | str | None) for value in signals):
+        raise ValueError("the signals of an answer are no numbers and texts")
+    found = details_in(stored.details)
+    score = Score(
+        category=outcome.category,
+        extracted=found.pop("extracted"),
+        signals=dict(zip(names, signals, strict=True)),
+        reason=found.pop("reason"),
+    )
     usage = found.pop("usage", None)
     reported = charged if usage is None else Usage(*usage)
-    share = charged if charged.total_tokens < reported.total_tokens else None
-    known = None if logprobs is None else json.loads(logprobs)
-    return Completion(text, finish_reason, reported, latency, logprobs=known, share=share, **found), score
+    logprobs = None if stored.logprobs is None else json.loads(stored.logprobs)
+    completion = Completion(
+        text=stored.text,
+        finish_reason=outcome.finish_reason or "",
+        usage=reported,
+        latency=real("latency", outcome.latency),
+        logprobs=logprobs,
+        share=charged if charged.total_tokens < reported.total_tokens else None,
+        **found,
+    )
+    return completion, score
 
 
 def details_in(text: str) -> dict[str, Any]:
     """Return the details of an answer by the names of the completion's fields."""
-    found: dict[str, Any] = json.loads(text)
-    for name in _TEXTS & found.keys():
-        if not isinstance(found[name], str | None):
-            raise TypeError(f"{name} of an answer is {found[name]!r:.40}, no text")
+    found: dict[str, Any] = read_shaped(text, _SHAPE_OF_DETAILS)
     for name in ("tool_calls", "calls"):
         if name in found:
             found[name] = tuple(found[name])
@@ -234,11 +369,8 @@ def _tokens(usage: Usage) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=256)
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the names of signals of a stored set; TypeError or ValueError if it holds no texts."""
-    names = json.loads(text)
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{text!r:.40} holds no names of signals")
-    return tuple(names)
+    """Return the names of signals of a stored set; ValueError if it holds no texts."""
+    return tuple(read_shaped(text, _NAMES))
 
 
 @lru_cache(maxsize=256)

@@ -160,7 +160,7 @@ completion_tokens=3, cached_tokens=0), answer=1825008443, repeats=False, discard
                 create_database(files, meta)
             self._db = opened.enter_context(closing(open_for_writing(files, durability)))
             if meta is None:
-                require_undamaged(self._db, files.database)
+                require_undamaged(self._db, files.database, whole=False)
             with decoding(files.database):
                 self._identity = files.identity()
                 self._pending = Pending(self._db)

@@ -162,7 +162,9 @@ def kept(
 
 
 def _as_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
 
 
 def _split_off(

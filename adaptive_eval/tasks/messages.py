@@ -162,7 +162,9 @@ def _part(part: Any, folder: Path | None) -> dict[str, Any]:
     if isinstance(sound, Mapping) and isinstance(sound.get("data"), str):
         named = sound["data"]
         is_data = isinstance(sound.get("format"), str) and not named.startswith("data:")
-        uri = f"data:audio/{sound.get('format')};base64,{named}" if is_data else named
+        uri = named
+        if is_data:
+            uri = f"data:audio/{sound.get('format')};base64,{named}"
         return media_part(uri, "audio", folder)
     if kind == "audio":
         return media_part(part.get("audio"), "audio", folder)
@@ -233,7 +235,9 @@ class MessagesTemplate:
         cls, prompt: str | Sequence[Any], media: tuple[str, ...] = (), folder: Path | None = None
     ) -> MessagesTemplate:
         """Read a prompt; Unreadable if it is none. Media that it does not name come before its text."""
-        given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        given = prompt
+        if isinstance(prompt, str):
+            given = [{"role": "user", "content": prompt}]
         messages = [_mapped(message, _parsed) for message in read_messages(given, folder)]
         named = {field for message in messages for text in _texts(message) for field in text.fields}
         first = "".join(f"{{{name}}}" for name in media if name not in named)
@@ -305,7 +309,9 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _parsed(value: Any) -> Any:
-    return PromptTemplate.parse(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return PromptTemplate.parse(value)
+    return value
 
 
 def _texts(message: Mapping[str, Any]) -> list[PromptTemplate]:

@@ -69,7 +69,9 @@ class QuestionReader:
                 continue
             if question.id in line_of:
                 first = line_of[question.id]
-                same = f"the id {question.id!r} is" if "id" in names else "this very question is"
+                same = "this very question is"
+                if "id" in names:
+                    same = f"the id {question.id!r} is"
                 self.problems.append(
                     (row.line, f"{same} already on line {first}; every question needs its own")
                 )
@@ -106,7 +108,9 @@ class QuestionReader:
                 words = f"the prompt asks for {{{name}}}, which is no field{_near(name, known)}"
                 usable = ", ".join(field for field in known if field != "target")
                 self.problems.append((0, f"{words}; fields: {usable}; {advice}"))
-        return names if complete else None
+        if complete:
+            return names
+        return None
 
     def _question(self, row: Row, names: Columns) -> Question | None:
         values: dict[str, Any] = dict(row.values)
@@ -203,7 +207,9 @@ def _get(values: Mapping[str, Any], column: Column) -> Any:
 
 def _bare(values: Mapping[str, Any], column: str) -> str:
     """Return a column's name without the mark that it may be empty, which may also be part of its name."""
-    return column if column in values else column.removesuffix(MAY_BE_EMPTY)
+    if column in values:
+        return column
+    return column.removesuffix(MAY_BE_EMPTY)
 
 
 def _is_plain(value: Any) -> bool:
@@ -215,7 +221,9 @@ def _text(value: Any, column: Column, *, lines: bool = False) -> str:
     if lines and isinstance(value, list) and value and all(isinstance(line, str) for line in value):
         return "\n".join(value)
     if isinstance(value, bool):
-        return "true" if value else "false"
+        if value:
+            return "true"
+        return "false"
     if isinstance(value, float) and not math.isfinite(value):
         raise Unreadable(f"the field {column!r} is not a finite number")
     if isinstance(value, int | float):
@@ -224,7 +232,9 @@ def _text(value: Any, column: Column, *, lines: bool = False) -> str:
         raise Unreadable(f"the field {column!r} is empty")
     if isinstance(value, str):
         return value
-    kind = "an object" if isinstance(value, Mapping) else "a list"
+    kind = "a list"
+    if isinstance(value, Mapping):
+        kind = "an object"
     raise Unreadable(f"the field {column!r} is {kind} and not text")
 
 
@@ -252,7 +262,7 @@ def _options(values: Mapping[str, Any], column: Column) -> tuple[tuple[str, ...]
         raise Unreadable(
             f"the field {column!r} has {len(texts)} options; from 2 to {len(LETTERS)} can be lettered"
         )
-    return texts, [str(label) for label in labels]
+    return texts, list(map(str, labels))
 
 
 def _parsed(text: str, column: str) -> Any:
@@ -270,4 +280,6 @@ def _content_id(values: Mapping[str, Any]) -> str:
 
 def _near(word: str, known: Iterable[str]) -> str:
     near = nearest(word, known)
-    return f" (did you mean {near!r}?)" if near else ""
+    if near:
+        return f" (did you mean {near!r}?)"
+    return ""

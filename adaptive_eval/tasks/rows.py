@@ -7,12 +7,14 @@ import gzip
 import io
 import json
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import IO, Any, TypeAlias
 
 import zstandard
@@ -24,9 +26,11 @@ _COMPRESSED = (".gz", ".zst")
 
 def opened(path: Path) -> IO[bytes]:
     """Open a file; one whose name ends in ``.gz`` or ``.zst`` is decompressed."""
+    about = path.stat()
+    if not (S_ISREG(about.st_mode) or S_ISDIR(about.st_mode)):
+        raise DatasetError(f"{path}: a pipe or a device cannot be read several times; copy it to a file")
     if path.suffix.lower() not in _COMPRESSED:
         return path.open("rb")
-    about = path.stat()
     _require_bounded(path, about.st_size, about.st_mtime_ns)
     return _decompressed(path)
 
@@ -48,7 +52,9 @@ def _require_bounded(path: Path, size: int, _changed: int) -> None:
 
 def uncompressed(path: Path) -> Path:
     """Return a path without the ending ``.gz`` or ``.zst`` of a compressed file."""
-    return path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
+    if path.suffix.lower() in _COMPRESSED:
+        return path.with_suffix("")
+    return path
 
 
 def ending_of(path: Path) -> str:
@@ -118,8 +124,11 @@ def stream_rows(path: Path) -> Iterator[Found]:
     known = _READERS.get(ending_of(path))
     if known is None:
         endings = ", ".join(sorted(_READERS))
+        advice = ""
+        if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
+            advice = "; save the sheet as CSV"
         raise DatasetError(
-            f"{path}: cannot tell the format from the ending {path.suffix!r}; use one of {endings}"
+            f"{path}: cannot tell the format from the ending {path.suffix!r}; use one of {endings}{advice}"
         )
     newline, reader = known
     try:
@@ -175,6 +184,10 @@ class _TextLines:
             return data.decode("utf-8", "replace")
 
 
+def _twice(names: Iterable[str]) -> list[str]:
+    return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
 class _Json:
     """Reads JSON values, noting what the standard decoder lets pass."""
 
@@ -185,8 +198,7 @@ class _Json:
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         values = dict(pairs)
         if len(values) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = sorted({name for name in names if names.count(name) > 1})
+            twice = _twice(name for name, _ in pairs)
             self.notes.append(f"{', '.join(map(repr, twice))} appears twice in one object")
         return values
 
@@ -221,7 +233,10 @@ def _as_row(line: int, value: Any, wrong: str | None) -> Found:
     if wrong is not None:
         return line, wrong
     if not isinstance(value, dict):
-        return line, f"a row must be an object with named fields, not {json.dumps(value)[:40]}"
+        advice = ""
+        if isinstance(value, list):
+            advice = "; a file that is one list ends in .json"
+        return line, f"a row must be an object with named fields, not {json.dumps(value)[:40]}{advice}"
     return Row(line, value)
 
 
@@ -272,12 +287,13 @@ def _separated(lines: Iterable[str], delimiter: str) -> Iterator[Found]:
     read = iter(lines)
     begin = list(islice(read, 1))
     first = "".join(begin)
-    if delimiter not in first and ";" in first:  # as spreadsheets write it where a comma is in numbers
-        delimiter = ";"
+    if delimiter not in first:
+        # A spreadsheet writes semicolons where a comma is in numbers, and tabs when it is asked to.
+        delimiter = next((one for one in (";", "\t") if one in first), delimiter)
     reader = csv.reader(chain(begin, read), delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])
-        twice = sorted({name for name in header if header.count(name) > 1})
+        twice = _twice(header)
         if twice:
             yield 1, f"the column {', '.join(map(repr, twice))} appears twice"
         before = reader.line_num

@@ -117,14 +117,17 @@ def _from_hub(
     datasets = library("datasets", "a dataset of Hugging Face", "datasets", DatasetError)
     errors = library("datasets.exceptions", "a dataset of Hugging Face", "datasets", DatasetError)
     is_folder = _is_folder(name)
-    path = str(base / Path(name).expanduser()) if is_folder else name
+    path = name
+    if is_folder:
+        path = str(base / Path(name).expanduser())
     if is_folder and not Path(path).is_dir():
         raise DatasetError(f"{HUB}{name}: there is no such folder ({path})", code="dataset/not-found")
     if is_folder and any((Path(path) / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
         yield from _saved(datasets, path, split)
         return
     unreachable = None if is_folder else _go_offline_where_unreachable(datasets)
-    revision = None if is_folder else revision
+    if is_folder:
+        revision = None
     try:
         if not isinstance(subset, tuple):
             yield from _rows(datasets.load_dataset(path, subset, split=split, revision=revision))
@@ -256,21 +259,25 @@ def _numbered(found: Iterable[Any], media: Collection[str] = ()) -> RowFile:
 def _row(media: Collection[str], number: int, values: Any) -> Found:
     if not isinstance(values, Mapping):
         return number, f"a row must be a mapping with named fields, not {values!r:.40}"
-    plain = {str(name): _data(value) if name in media else _plain(value) for name, value in values.items()}
+    plain = {}
+    for name, value in values.items():
+        plain[str(name)] = _data(value) if name in media else _plain(value)
     return Row(number, plain)
 
 
 def _data(value: Any) -> Any:
     """Return an image, a sound, or a list of them as a data URI; a name of one as it is."""
     if isinstance(value, list | tuple):
-        return [_data(one) for one in value]
+        return list(map(_data, value))
     if isinstance(value, Mapping) and value.get("bytes") is not None:
         value = value["bytes"]
     elif hasattr(value, "save") and hasattr(value, "tobytes"):  # an image of Pillow
         file = BytesIO()
         value.save(file, "PNG")
         value = file.getvalue()
-    return f"data:;base64,{b64encode(value).decode()}" if isinstance(value, bytes) else _plain(value)
+    if isinstance(value, bytes):
+        return f"data:;base64,{b64encode(value).decode()}"
+    return _plain(value)
 
 
 def _plain(value: Any) -> Any:
@@ -278,7 +285,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return list(map(_plain, value))
     if isinstance(value, bytes):
         return hashlib.sha256(value).hexdigest()
     if isinstance(value, datetime.date | datetime.time):
@@ -290,7 +297,9 @@ def _plain(value: Any) -> Any:
     if getattr(value, "ndim", None) != 0:
         return str(value)
     item = value.item()
-    return float(str(value)) if isinstance(item, float) else item
+    if isinstance(item, float):
+        return float(str(value))
+    return item
 
 
 _folders: set[Path] = set()
@@ -346,4 +355,6 @@ def _folder_of(module: ModuleType) -> Path | None:
     if not isinstance(file, str):
         return None
     path = Path(file).resolve()
-    return path.parent.parent if path.stem == "__init__" else path.parent
+    if path.stem == "__init__":
+        return path.parent.parent
+    return path.parent

@@ -28,7 +28,9 @@ def target_option(question: Question) -> int | None:
     if target in texts:
         return texts.index(target)
     letters = LETTERS[: len(question.choices)]
-    return letters.index(target.upper()) if len(target) == 1 and target.upper() in letters else None
+    if len(target) == 1 and target.upper() in letters:
+        return letters.index(target.upper())
+    return None
 
 
 def shuffled(question: Question, seed: int) -> Question:
@@ -112,9 +114,12 @@ class Task:
 
         If stored answers take the target's place, all models get the same one at the same `repeat`.
         """
-        question = shuffled(question, seed) if self.shuffles_options else question
+        if self.shuffles_options:
+            question = shuffled(question, seed)
         stored = self.against.get(question.id)
-        return replace(question, target=stored[repeat % len(stored)]) if stored else question
+        if stored:
+            return replace(question, target=stored[repeat % len(stored)])
+        return question
 
     def _hash(self) -> tuple[str, int]:
         digest, seen = hashlib.sha256(), set()
@@ -123,7 +128,9 @@ class Task:
             prompt = [message.whole or [message.role, message.content] for message in asked]
             content = json.dumps([question.id, prompt, question.choices, question.target])
             digest.update(content.encode() + b"\n")
-            fields = json.dumps(asked.fields) if asked.fields else ""
+            fields = ""
+            if asked.fields:
+                fields = json.dumps(asked.fields)
             if fields:
                 digest.update(fields.encode() + b"\n")
             seen.add((content[len(json.dumps(question.id)) :], fields))

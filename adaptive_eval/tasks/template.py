@@ -127,7 +127,9 @@ class _Parser:
         if two == "}}" and (here in self.doubled_closers or not {here, here + 1} & partner.keys()):
             return two
         field = _FIELD.match(text, here)
-        return field[0] if field else text[here]
+        if field:
+            return field[0]
+        return text[here]
 
     def _is_argument(self, here: int) -> bool:
         """Tell whether the brace `here` opens the argument of a LaTeX command, ``^`` or ``_``."""

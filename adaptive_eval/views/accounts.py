@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -172,39 +173,55 @@ def hardest(questions: Sequence[QuestionAccount]) -> list[QuestionAccount]:
     return sorted(questions, key=lambda one: (one.correct, -one.trials))[:_QUESTIONS]
 
 
-def suspect(questions: Sequence[QuestionAccount]) -> list[tuple[QuestionAccount, str]]:
+class Suspect(NamedTuple):
+    """A question whose right answer may be wrong, and why."""
+
+    question: QuestionAccount
+    why: str
+
+
+def suspect(questions: Sequence[QuestionAccount]) -> list[Suspect]:
     """Return questions whose right answer may be wrong, and why, the most suspect first."""
     found = []
     for one in questions:
         shares = [right / trials for trials, right in one.by_model if trials]
         half = len(shares) // 2
-        gap = sum(shares[-half:]) / half - sum(shares[:half]) / half if half else 0.0
+        gap = 0.0
+        if half:
+            gap = sum(shares[-half:]) / half - sum(shares[:half]) / half
         if one.correct == 0.0:
-            found.append((1.0, one, "no model right"))
+            found.append((1.0, Suspect(one, "no model right")))
         elif gap >= _SUSPECT_GAP:
-            found.append((gap, one, "weak models right, strong ones wrong"))
+            found.append((gap, Suspect(one, "weak models right, strong ones wrong")))
     found.sort(key=lambda each: -each[0])
-    return [(one, why) for _, one, why in found]
+    return [one for _, one in found]
 
 
 SEVERAL = (2, 4, 8, 16)
 """Numbers k of answers for which pass@k and pass^k are shown."""
 
 
-def several_answers(
-    questions: Sequence[QuestionAccount], results: Results
-) -> list[tuple[str, int, list[tuple[float, float] | None]]]:
+class SeveralAnswers(NamedTuple):
+    """What a model does in several answers to a question."""
+
+    model: str
+    fewest: int  # answers to a question
+    pass_at: dict[int, float]  # pass@k by k; without those for which a question has too few answers
+    pass_hat: dict[int, float]  # pass^k by k
+
+
+def several_answers(questions: Sequence[QuestionAccount], results: Results) -> list[SeveralAnswers]:
     """Return, by model, its fewest answers to a question, and pass@k and pass^k for each k of `SEVERAL`.
 
-    Questions weigh as in the score. None if a question that was asked has fewer than k answers; no model
-    without any.
+    Questions weigh as in the score. A k is left out if a question that was asked has fewer answers, and a
+    model without any.
 
     Examples
     --------
     >>> from types import SimpleNamespace
     >>> asked = [QuestionAccount("t", "q", 2, 0.5, 0.0, ((2, 1),))]
     >>> several_answers(asked, SimpleNamespace(models=[SimpleNamespace(model="m")], tasks=()))
-    [('m', 2, [(1.0, 0.0), None, None, None])]
+    [SeveralAnswers(model='m', fewest=2, pass_at={2: 1.0}, pass_hat={2: 0.0})]
     """
     from scorio.eval import pass_at_k, pass_hat_k
 
@@ -217,14 +234,13 @@ def several_answers(
         asked = [(one.task, *cell) for one, cell in zip(questions, of_model, strict=True) if cell[0]]
         counts = np.array([(trials - right, right) for _, trials, right in asked])
         weights = _weights([task for task, _, _ in asked], results.tasks)
-        found: list[tuple[float, float] | None] = []
+        row = SeveralAnswers(line.model, fewest, {}, {})
         for k in SEVERAL:
             if k > fewest:
-                found.append(None)
-                continue
-            one = pass_at_k(None, k, counts=counts, question_weights=weights)
-            found.append((one, pass_hat_k(None, k, counts=counts, question_weights=weights)))
-        rows.append((line.model, fewest, found))
+                break
+            row.pass_at[k] = pass_at_k(None, k, counts=counts, question_weights=weights)
+            row.pass_hat[k] = pass_hat_k(None, k, counts=counts, question_weights=weights)
+        rows.append(row)
     return rows
 
 

@@ -39,7 +39,9 @@ def refused_words(refused: Mapping[str, Sequence[str]], config: RunConfig, run: 
     known = [CAUSES[cause[0]].kept for cause in refused.values() if cause]
     if any(known):
         return [*lines, f"{_RESTART}: {_command(run, ['--new'], settings)}"]
-    words = _CONTINUE if len(known) == len(refused) else _UNKNOWN
+    words = _UNKNOWN
+    if len(known) == len(refused):
+        words = _CONTINUE
     return [*lines, f"{words}: {_command(run, [], settings)}"]
 
 
@@ -65,9 +67,11 @@ def _change(model: ModelConfig, cause: Sequence[str]) -> tuple[str, str]:
     if name == "parameter" and named == "seed":
         return f"{words} (send_seed: false)", "send_seed=false"
     for place, fields in (("sampling", sent), ("extra_body", model.extra_body)):
-        if name == "parameter" and named in fields:
+        if name in ("parameter", "value") and named in fields:
             left = {key: value for key, value in fields.items() if key != named}
             return f"{words} of {place}", _setting(place, left)
+    if name == "api":
+        return words, f"api={named}"
     if name == "system" and model.system is not None:
         return words, "system=null"
     if name == "key" and model.api_key_env is not None:

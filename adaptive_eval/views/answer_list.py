@@ -85,7 +85,9 @@ class Wanted:
 
 
 def _at(names: Sequence[str], place: str) -> str | None:
-    return names[int(place)] if place.isdecimal() and int(place) < len(names) else None
+    if place.isdecimal() and int(place) < len(names):
+        return names[int(place)]
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,9 @@ def part_of(
         last, looked_at = record.request.key, looked_at + 1
         if not wanted.text or wanted.text.casefold() in _searched(record):
             found.append(record)
-    more = None if is_whole and looked_at < at_once else last
+    more = last
+    if is_whole and looked_at < at_once:
+        more = None
     before, after = (more, beyond) if back else (beyond, more)
     if back:
         found.reverse()
@@ -180,7 +184,9 @@ def key_named(text: str, models: Sequence[str]) -> TrialKey | None:
     """Return the trial that an address names; None for none."""
     model, _, step = text.partition("-")
     name = _at(models, model[:9])
-    return TrialKey(name, int(step[:18])) if name is not None and step.isdecimal() else None
+    if name is not None and step.isdecimal():
+        return TrialKey(name, int(step[:18]))
+    return None
 
 
 def _sample(
@@ -264,7 +270,9 @@ def _asked(one: Example) -> tuple[str, str, int]:
 
 
 def _class(letter: str, names: Sequence[str], name: str) -> str:
-    return f"{letter}{names.index(name)}" if name in names else ""
+    if name in names:
+        return f"{letter}{names.index(name)}"
+    return ""
 
 
 def _kinds(one: Example) -> Iterator[str]:

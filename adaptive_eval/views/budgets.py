@@ -6,7 +6,7 @@ from decimal import Decimal
 from math import ceil
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.core.forecast import FACTORS, LIKELY
+from adaptive_eval.core.forecast import FURTHEST, LIKELY
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Results, RunForecast
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
@@ -29,7 +29,9 @@ class BudgetUse:
     @property
     def fraction(self) -> float | None:
         """Spent over limit, None without a limit."""
-        return self.line.spent / self.line.limit if self.line.limit else None
+        if self.line.limit:
+            return self.line.spent / self.line.limit
+        return None
 
 
 def budget_name(line: BudgetLine) -> str:
@@ -61,7 +63,9 @@ def used_words(line: BudgetLine) -> str:
     >>> used_words(BudgetLine("trials", 50.0, 0.0, 200.0)), used_words(BudgetLine("trials", 50.0, 0.0, None))
     ('25 %', '–')
     """
-    return percent(line.spent / line.limit) if line.limit else NOTHING
+    if line.limit:
+        return percent(line.spent / line.limit)
+    return NOTHING
 
 
 def limited_budgets(uses: Iterable[BudgetUse]) -> list[BudgetUse]:
@@ -127,7 +131,7 @@ def hopeless_words(results: Results) -> str:
     if ahead is None or not ahead.open_pairs or likely_trials(ahead) is not None:
         return ""
     return (
-        f"No budget up to {FACTORS[-1]} times the trials so far reaches the goal with a chance of "
+        f"No budget up to {FURTHEST:.0f} times the trials so far reaches the goal with a chance of "
         f"{LIKELY:.0%} (simulated, approximate). Take a wider margin, or another goal."
     )
 
@@ -135,7 +139,9 @@ def hopeless_words(results: Results) -> str:
 def _factor(results: Results) -> float:
     """Return how many times the trials so far decide all open pairs with a good chance; 2 if unknown."""
     likely = None if results.forecast is None else likely_trials(results.forecast)
-    return 2.0 if likely is None else max(likely.trials / max(results.trials, 1), 1.2)
+    if likely is None:
+        return 2.0
+    return max(likely.trials / max(results.trials, 1), 1.2)
 
 
 def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunConfig) -> list[str]:
@@ -174,7 +180,9 @@ def _grader_place(config: RunConfig, task: str) -> str:
 
 def _raised(lines: Sequence[BudgetLine], factor: float, place: str) -> list[str]:
     line = _ended(lines)
-    return [] if line is None else [f"{place}.{line.name}={_times(line, factor)}"]
+    if line is None:
+        return []
+    return [f"{place}.{line.name}={_times(line, factor)}"]
 
 
 def _ended(lines: Iterable[BudgetLine]) -> BudgetLine | None:
@@ -198,6 +206,8 @@ def _times(line: BudgetLine, factor: float) -> str:
     ['120', '100M', '41k', '0.0024', '1h31m30s']
     >>> _times(BudgetLine("trials", 0.0, 0.0, 480), 20.83)
     '10k'
+    >>> _times(BudgetLine("trials", 1234, 0.0, 1234), 2.0), _times(BudgetLine("trials", 1240, 0.0, 1234), 2.0)
+    ('2468', '2500')
     """
     assert line.limit is not None
     more = factor * max(line.limit, line.spent)  # more is spent where a limit was lowered

@@ -97,11 +97,15 @@ class Column(Generic[Row]):
     def head(self, words: Mapping[str, str], *, short: bool = False) -> str:
         """Return the heading, with the words of the table filled in."""
         heading = self.short if short and self.short else self.heading
-        return heading.format_map(words) if heading else self.key.replace("_", " ")
+        if heading:
+            return heading.format_map(words)
+        return self.key.replace("_", " ")
 
     def written(self, row: Row, digits: int = 3) -> str:
         """Return the value of a row as people read it."""
-        return written(self.unit, self.value(row), digits) if self.text is None else self.text(row)
+        if self.text is None:
+            return written(self.unit, self.value(row), digits)
+        return self.text(row)
 
 
 def written(unit: Unit, value: Any, digits: int = 3) -> str:
@@ -127,7 +131,9 @@ def written(unit: Unit, value: Any, digits: int = 3) -> str:
             return interval(value.low, value.high, digits, sign=unit is Unit.SIGNED_INTERVAL)
         case Unit.PLUS_MINUS:
             middle, spread = value
-            return NOTHING if middle is None else f"{fixed(middle, digits)} ± {fixed(spread, digits)}"
+            if middle is None:
+                return NOTHING
+            return f"{fixed(middle, digits)} ± {fixed(spread, digits)}"
         case Unit.USD:
             return usd(value)
         case Unit.SECONDS:
@@ -203,4 +209,6 @@ def _schema(column: Column[Any], outlet: Shown) -> dict[str, Any]:
         made = dict(_TYPES[column.unit])
     if column.optional and "type" in made:
         made["type"] = [made["type"], "null"]
-    return {"description": column.meaning, **made} if column.meaning else made
+    if column.meaning:
+        return {"description": column.meaning, **made}
+    return made

@@ -46,7 +46,9 @@ class PairRow:
     def progress(self) -> float | None:
         """Its evidence as a share of what calls a winner; a score that is measured has none."""
         pair = self.pair
-        return None if pair.kind == "width" else evidence_progress(pair.evidence, pair.threshold)
+        if pair.kind == "width":
+            return None
+        return evidence_progress(pair.evidence, pair.threshold)
 
     @property
     def tie(self) -> float | None:
@@ -65,22 +67,30 @@ def pair_rows(pairs: Sequence[PairResult], results: Results, digits: int = 3) ->
 
 
 def _share(part: float | None) -> str:
-    return "" if part is None else percent(part)
+    if part is None:
+        return ""
+    return percent(part)
 
 
 def _decided_after(row: PairRow) -> str:
     pair = row.pair
-    return f"not by {pair.trials_each:,}" if pair.decided_at is None else f"{pair.decided_at:,}"
+    if pair.decided_at is None:
+        return f"not by {pair.trials_each:,}"
+    return f"{pair.decided_at:,}"
 
 
 def _more_trials(row: PairRow) -> str:
     trials = None if row.ahead is None else row.ahead.trials
-    return "" if trials is None else f"{short(trials.median)} ({range_words(trials)})"
+    if trials is None:
+        return ""
+    return f"{short(trials.median)} ({range_words(trials)})"
 
 
 def _colour(row: PairRow) -> str:
     verdict = row.pair.verdict
-    return "better" if verdict == "worse" else verdict
+    if verdict == "worse":
+        return "better"
+    return verdict
 
 
 PAIRS: tuple[Column[PairRow], ...] = (
@@ -429,7 +439,9 @@ class DecisionRow:
     def model(self, place: int) -> str:
         """Return the name of the first or the second model concerned; empty if there is none."""
         models = self.made.models
-        return models[place] if place < len(models) else ""
+        if place < len(models):
+            return models[place]
+        return ""
 
 
 DECISIONS: tuple[Column[DecisionRow], ...] = (
@@ -496,7 +508,8 @@ DECISIONS: tuple[Column[DecisionRow], ...] = (
         unit=Unit.DATA,
         value=lambda row: dict(row.made.evidence),
         outlets=JSON,
-        meaning="what is behind it: numbers and names",
+        meaning="what is behind it: numbers and names; of a pair `statistic` is a least value if "
+        "`statistic_beyond` is there",
     ),
 )
 """What the session decided, one decision a row, oldest first."""
@@ -586,7 +599,7 @@ QUESTIONS: tuple[Column[Tally], ...] = (
     Column(
         key="by_model",
         unit=Unit.DATA,
-        value=lambda row: [list(tally) for tally in row.question.by_model],
+        value=lambda row: list(map(list, row.question.by_model)),
         outlets=JSON,
         meaning="counted trials and right answers, `[n, k]`, of every model in the order of `models`",
     ),

@@ -102,7 +102,9 @@ def _span(one: ModelChange) -> Span:
 
 def _direction(one: ModelChange) -> str | None:
     words = "cannot be told apart" if one.direction == "unknown" else one.direction
-    return None if one.difference_low is None else words
+    if one.difference_low is None:
+        return None
+    return words
 
 
 def _colour(one: ModelChange) -> str:
@@ -150,7 +152,7 @@ def comparison_data(comparison: RunChanges) -> dict[str, Any]:
         "comparable": comparison.comparable,
         "confidence": comparison.confidence,
         "models": models,
-        "pairs": [_pair_data(one) for one in comparison.pairs],
+        "pairs": list(map(_pair_data, comparison.pairs)),
     }
 
 
@@ -171,4 +173,6 @@ def _run_data(summary: RunSummary) -> dict[str, Any]:
 
 def _line_data(line: ModelResult | None) -> dict[str, Any] | None:
     keys = "score score_low score_high rank_low rank_high trials missing redrawn_trials"
-    return None if line is None else picked(line, keys)
+    if line is None:
+        return None
+    return picked(line, keys)

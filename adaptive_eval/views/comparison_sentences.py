@@ -33,7 +33,9 @@ def _scores(one: RunChanges) -> list[str]:
     compared = [model.direction for model in one.models if model.difference is not None]
     if not compared:
         because = "since the runs did not ask and score the same questions in the same way"
-        return [f"scores are not compared, {because}"] if one.comparable is False else []
+        if one.comparable is False:
+            return [f"scores are not compared, {because}"]
+        return []
     higher, lower = compared.count("higher"), compared.count("lower")
     score = "scores" if higher == 1 else "score"
     return [

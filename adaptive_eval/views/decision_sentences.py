@@ -31,7 +31,9 @@ def decision_words(one: Decision) -> str:
     if one.kind == "stop":
         return stop_words(one.verdict, one.evidence)
     words = _retired(one) if one.verdict == "retired" else _pair(one)
-    return f"withdrawn, since the settings were changed: {words}" if one.kind == "withdrawn" else words
+    if one.kind == "withdrawn":
+        return f"withdrawn, since the settings were changed: {words}"
+    return words
 
 
 def describe(what: Decision | StopVerdict) -> str:
@@ -52,12 +54,16 @@ def describe(what: Decision | StopVerdict) -> str:
 
 def own_budget_words(used: Mapping[str, Sequence[float]]) -> str:
     """Return that a model's own budget ended, with what is used of its limits."""
-    return f"its budget ended: {_used_of_limits(used)}" if used else "its budget ended"
+    if used:
+        return f"its budget ended: {_used_of_limits(used)}"
+    return "its budget ended"
 
 
 def stop_words(reason: str, found: Evidence) -> str:
     """Return why a session stopped."""
-    return "interrupted by the user" if reason == "interrupted" else _STOPS[reason](found)
+    if reason == "interrupted":
+        return "interrupted by the user"
+    return _STOPS[reason](found)
 
 
 def _span(difference: float, low: float, high: float) -> str:
@@ -72,7 +78,9 @@ def _together(names: Sequence[str]) -> str:
 
 
 def _time_limit(seconds: float) -> str:
-    return f"{seconds:g} s" if seconds < 60 or seconds % 1 else duration(seconds)
+    if seconds < 60 or seconds % 1:
+        return f"{seconds:g} s"
+    return duration(seconds)
 
 
 def _used_of_limits(used: Mapping[str, Sequence[float]]) -> str:
@@ -86,13 +94,17 @@ def _used_of_limits(used: Mapping[str, Sequence[float]]) -> str:
         else:
             parts.append(f"{spent:,.0f} of {limit:,.0f} {name.replace('_', ' ')}")
     words = ", ".join(parts)
-    return words if reached else f"{words}; the next trial might exceed it"
+    if reached:
+        return words
+    return f"{words}; the next trial might exceed it"
 
 
 def _by_model(models: Mapping[str, Any]) -> str:
     parts = []
     for name, why in models.items():
-        words = own_budget_words(why) if isinstance(why, Mapping) else why
+        words = why
+        if isinstance(why, Mapping):
+            words = own_budget_words(why)
         parts.append(f"{name}: {words}")
     return "; ".join(parts)
 
@@ -113,7 +125,9 @@ def _exactness(one: Decision) -> str:
         flipped = kind == "pair" and one.verdict == "worse"
         ends = (-high, -low) if flipped else (low, high)
         return f"; {exact_words(*ends)}"
-    against = found["score"] - found["difference"] if kind == "threshold" else 0.0
+    against = 0.0
+    if kind == "threshold":
+        against = found["score"] - found["difference"]
     return f"; {exact_words(low + against, high + against, 'width')}"
 
 
@@ -131,7 +145,9 @@ def _alone(one: Decision, kind: str) -> str:
 def _pair(one: Decision) -> str:
     found = one.evidence
     kind, reference = found.get("kind", "pair"), found.get("reference")
-    whose = " each" if kind in ("pair", "not-worse") else ""
+    whose = ""
+    if kind in ("pair", "not-worse"):
+        whose = " each"
     if reference:
         asked = next(name for name in one.models if name != reference)
         whose = f" of {asked}"
@@ -189,7 +205,9 @@ def _resolved(found: Evidence) -> str:
     words = "goal reached"
     if found.get("goals"):
         words += f" ({'; '.join(found['goals'])})"
-    return f"{words}: {'; '.join(counts)}" if counts else words
+    if counts:
+        return f"{words}: {'; '.join(counts)}"
+    return words
 
 
 def _partial(found: Evidence) -> str:
@@ -211,7 +229,9 @@ def _partial(found: Evidence) -> str:
             "more, or stopping.target benchmark"
         )
     if found["spent"]:
-        budgets = "budget" if len(found["spent"]) == 1 else "budgets"
+        budgets = "budgets"
+        if len(found["spent"]) == 1:
+            budgets = "budget"
         reasons.append(f"the {budgets} of {_together(found['spent'])} ended")
     stay = "stays" if found["open"] == 1 else "stay"
     because = " and ".join(reasons)
@@ -234,7 +254,9 @@ def _whose(found: Evidence) -> str:
     if found["scope"] == "scorer":
         kind, _, task = found["owner"].partition(" of ")
         return f" of the {kind} of task {task}"
-    return "" if found["scope"] == "run" else f" of {found['scope']} {found['owner']}"
+    if found["scope"] == "run":
+        return ""
+    return f" of {found['scope']} {found['owner']}"
 
 
 def _max_passes(found: Evidence) -> str:
@@ -258,7 +280,9 @@ def _lost(found: Evidence) -> str:
     if not discarded:
         return f"{begin}; {_OTHERS_LOST}"
     of_draws = f"{begin}; {_given_up(discarded, found['discarded'], found.get('redrawn', ()))}"
-    return of_draws if discarded == found["lost"] else f"{of_draws}; for the others, {_OTHERS_LOST}"
+    if discarded == found["lost"]:
+        return of_draws
+    return f"{of_draws}; for the others, {_OTHERS_LOST}"
 
 
 _OTHERS_LOST = (
@@ -333,8 +357,12 @@ def explained_words(pair: PairResult, results: Results, promised: Iterable[str])
                 "The interval holds at every moment of the run, for this model by itself.",
             ]
         )
-    unit = "z" if results.rule == "zscore" else "ln e-value"
-    what = "the claim" if pair.kind == "not-worse" else "a winner"
+    unit = "ln e-value"
+    if results.rule == "zscore":
+        unit = "z"
+    what = "a winner"
+    if pair.kind == "not-worse":
+        what = "the claim"
     least = "≥ " if pair.evidence_beyond else ""
     lines = [
         f"{name}: {verdict}.",

@@ -105,8 +105,7 @@ class Details:
 
     @property
     def _scoring(self) -> dict[str, dict[str, Any]]:
-        stored = self.entry("scoring") or {}
-        return {task: one for task, one in stored.items() if isinstance(one, dict)}
+        return self.entry("scoring") or {}
 
     def entry(self, key: str) -> dict[str, Any] | None:
         """Return an entry of the run's description that is a JSON object; None without one."""
@@ -130,6 +129,9 @@ def read_details(
         judged.update(found)
     if course is None:
         course = _course(reader, results)
+    shown = None
+    if examples_with is not None:
+        shown = examples(reader, accounts, questions, examples_with)
     return Details(
         models=accounts,
         questions=questions,
@@ -138,7 +140,7 @@ def read_details(
         target=results.target if results.rule == FIXED else _target(meta),
         judged=judged,
         rankings=_rankings(reader, results),
-        examples=examples(reader, accounts, questions, examples_with) if examples_with else None,
+        examples=shown,
         course=tuple(course),
     )
 
@@ -152,7 +154,9 @@ def _rankings(reader: RunReader, results: Results) -> tuple[tuple[str, Results],
         found = from_json(body["results"])
         if _names(found) == _names(asked):
             rankings.append((name, found))
-    return tuple(rankings) if len(rankings) > 1 else ()
+    if len(rankings) > 1:
+        return tuple(rankings)
+    return ()
 
 
 def _names(results: Results) -> set[str]:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import count as counted_up
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from adaptive_eval.config.run_config import difference
@@ -95,8 +95,12 @@ def _cell(value: Cell) -> str | int | float | None:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return _inert_cell(value) if isinstance(value, str) else value
+        if math.isfinite(value):
+            return value
+        return None
+    if isinstance(value, str):
+        return _inert_cell(value)
+    return value
 
 
 @lru_cache(maxsize=8192)  # a name stands in the rows of all its pairs
@@ -197,21 +201,29 @@ def whole_file(path: Path) -> Iterator[Path]:
 INDEX = "index.html"
 
 
+class _Row(NamedTuple):
+    """A model of one run."""
+
+    summary: RunSummary
+    folder: str  # of the run's report on the site
+    line: ModelResult
+
+
 @dataclass(frozen=True, slots=True)
 class _Board:
     """Models of all runs that asked and scored the same questions in the same way, best score first."""
 
     title: str
     asked: Mapping[str, Any]  # what all its runs have in common
-    rows: tuple[tuple[RunSummary, str, ModelResult], ...]  # run, its folder on the site, line
+    rows: tuple[_Row, ...]
     scale: Axis
     series: Plot | None  # scores of checkpoints over their steps
     differs: tuple[str, ...] = ()  # how `asked` differs from that of the first board of the same tasks
 
 
 @dataclass(frozen=True, slots=True)
-class _Earlier:
-    """A report that the site held before."""
+class _Report:
+    """A report on the site: its folder, the first and last change of the run, and its verdict."""
 
     folder: str
     started: float
@@ -273,14 +285,13 @@ def write_leaderboard(
         _write_report(found[folder], site / folder)
     boards = _told_apart(list(_boards(found)))
     stored = (_stored(file.parent) for file in site.glob("*/report.json") if file.parent.name not in found)
-    earlier = sorted(filter(None, stored), key=lambda one: -one.updated)
-    text = render(_index(found, boards, earlier))
+    text = render(_index(found, boards, list(filter(None, stored))))
     write_files(site, {INDEX: text, "index.json": json_text(_data(boards), indent=2) + "\n"})
     return site / INDEX
 
 
 def _index(
-    found: Mapping[str, RunSummary], boards: Sequence[_Board], earlier: Sequence[_Earlier]
+    found: Mapping[str, RunSummary], boards: Sequence[_Board], earlier: Sequence[_Report]
 ) -> WholePage:
     """Return the first page of a site."""
     words = "Runs that asked the same questions and scored them in the same way share a table."
@@ -289,19 +300,17 @@ def _index(
         "Ranks and verdicts are decided within a run, at equal progress on the same questions. Between runs, "
         "compare intervals: each holds at its run's confidence, so two that do not overlap differ."
     )
-    latest = sorted(found.items(), key=lambda one: -(one[1].updated or 0.0))
-    listed = [(folder, summary.updated or 0.0, summary.headline) for folder, summary in latest]
+    listed = []
+    for folder, summary in found.items():
+        times = summary.started or 0.0, summary.updated or 0.0
+        listed.append(_Report(folder, *times, summary.headline))
     runs = _reports("Runs, the latest first", listed)
     sections.append(PageSection("runs", "Runs", [note(between), runs]))
     if earlier:
-        before = [(one.folder, one.updated, one.verdict) for one in earlier]
-        held = _reports("Reports that this site held before, the latest first", before)
+        held = _reports("Reports that this site held before, the latest first", earlier)
         sections.append(PageSection("earlier", "Earlier reports", [held]))
     intro = [Para(f"{count(len(found), 'run')}. {words}")]
     return WholePage(title="Leaderboard", intro=intro, sections=sections, is_front=True)
-
-
-_Row: TypeAlias = tuple[RunSummary, str, ModelResult]
 
 
 def _board_section(number: int, board: _Board) -> PageSection:
@@ -310,21 +319,22 @@ def _board_section(number: int, board: _Board) -> PageSection:
         differences = "; ".join(board.differs[:5])
         blocks.append(note(f"Not comparable with the first table of these tasks, where: {differences}."))
     columns: list[Column[_Row]] = [
-        column("model", lambda row: row[2].model, Unit.MODEL),
-        column("run", lambda row: row[1]),
-        column("mean of questions or tasks", lambda row: row[2].score, Unit.SCORE),
+        column("model", lambda row: row.line.model, Unit.MODEL),
+        column("run", lambda row: row.folder),
+        column("mean of questions or tasks", lambda row: row.line.score, Unit.SCORE),
         column("anytime interval", _span, Unit.INTERVAL),
         column("rank or verdict", _standing, Unit.NUMBER),
-        column("trials", lambda row: row[2].trials, Unit.COUNT, spare=True),
-        column("answers", lambda row: "few answers" if has_few(row[2]) else "", spare=True),
+        column("trials", lambda row: row.line.trials, Unit.COUNT, spare=True),
     ]
-    names = distinct_labels((row[2].model for row in board.rows), LABEL)
-    digits = score_decimals([row[2] for row in board.rows])
+    if any(has_few(row.line) for row in board.rows):
+        columns.append(column("answers", lambda row: "few answers" if has_few(row.line) else ""))
+    names = distinct_labels((row.line.model for row in board.rows), LABEL)
+    digits = score_decimals([row.line for row in board.rows])
     look = Look(digits=digits, scale=board.scale, names=names)
     table = table_of(f"Models by score: {clipped(board.title, NAME)}", columns, board.rows, look)
     rows = []
-    for (_, folder, _), (model, run, *cells) in zip(board.rows, table.rows, strict=True):
-        rows.append([model, replace(run, link=_address(folder)), *cells])
+    for row, (model, run, *cells) in zip(board.rows, table.rows, strict=True):
+        rows.append([model, replace(run, link=_address(row.folder)), *cells])
     blocks.append(replace(table, rows=rows))
     blocks += [Warn(f"{folder}: {words}") for folder, words in _rest_on(board).items()]
     if board.series is not None:
@@ -335,34 +345,36 @@ def _board_section(number: int, board: _Board) -> PageSection:
 def _rest_on(board: _Board) -> dict[str, str]:
     """Return what verdicts of the runs rest on in which another draw than the first counts."""
     found: dict[str, str] = {}
-    for summary, folder, _ in board.rows:
-        if words := rest_on_words(summary.results):
-            found[folder] = words
+    for row in board.rows:
+        if words := rest_on_words(row.summary.results):
+            found[row.folder] = words
     return found
 
 
 def _span(row: _Row) -> Span:
-    return Span(row[2].score_low, row[2].score, row[2].score_high)
+    return Span(row.line.score_low, row.line.score, row.line.score_high)
 
 
 def _standing(row: _Row) -> str:
-    return rank_column(row[0].results).of[row[2].model]
+    return rank_column(row.summary.results).of[row.line.model]
 
 
 def _address(folder: str) -> str:
     return f"{quote(folder, safe='')}/report.html"
 
 
-def _reports(caption: str, listed: Sequence[tuple[str, float, str]]) -> Table:
-    columns: list[Column[tuple[str, float, str]]] = [
-        column("run", lambda row: row[0], Unit.NAME),
-        column("last change", lambda row: row[1], Unit.TIME, spare=True),
-        column("verdict", lambda row: row[2], Unit.TEXT),
+def _reports(caption: str, reports: Iterable[_Report]) -> Table:
+    """Return reports with links to them, the latest first."""
+    latest = sorted(reports, key=lambda one: -one.updated)
+    columns: list[Column[_Report]] = [
+        column("run", lambda one: one.folder, Unit.NAME),
+        column("last change", lambda one: one.updated, Unit.TIME, spare=True),
+        column("verdict", lambda one: one.verdict, Unit.TEXT),
     ]
-    table = table_of(caption, columns, listed)
+    table = table_of(caption, columns, latest)
     rows = []
-    for (folder, *_), (run, *cells) in zip(listed, table.rows, strict=True):
-        rows.append([replace(run, link=_address(folder)), *cells])
+    for report, (run, *cells) in zip(latest, table.rows, strict=True):
+        rows.append([replace(run, link=_address(report.folder)), *cells])
     return replace(table, rows=rows)
 
 
@@ -381,25 +393,26 @@ def _set_aside(report: Path, summary: RunSummary) -> None:
 
 
 def _boards(found: Mapping[str, RunSummary]) -> Iterator[_Board]:
-    groups: dict[str, list[tuple[RunSummary, str, ModelResult]]] = {}
+    groups: dict[str, list[_Row]] = {}
     shared: dict[str, tuple[str, dict[str, Any]]] = {}
     for folder, summary in found.items():
         title, asked = _asked(summary, folder)
         key = json.dumps(asked, sort_keys=True)
         shared.setdefault(key, (title, asked))
         lines = [line for line in summary.results.models if line.state != "reference"]
-        groups.setdefault(key, []).extend((summary, folder, line) for line in lines)
+        groups.setdefault(key, []).extend(_Row(summary, folder, line) for line in lines)
     for number, (key, rows) in enumerate(groups.items()):
         rows.sort(key=_place)
-        ends = [end for _, _, line in rows for end in (line.score_low, line.score, line.score_high)]
-        by_start = sorted(rows, key=lambda row: row[0].started or 0.0)
-        series = series_plot(f"series-{number}", (line for _, _, line in by_start))
+        lines = [row.line for row in rows]
+        ends = [end for line in lines for end in (line.score_low, line.score, line.score_high)]
+        by_start = sorted(rows, key=lambda row: row.summary.started or 0.0)
+        series = series_plot(f"series-{number}", (row.line for row in by_start))
         yield _Board(*shared[key], tuple(rows), scale_over(ends), series)
 
 
 def _place(row: _Row) -> tuple[bool, float]:
-    line = row[2]
-    return has_few(line), math.inf if line.score is None else -line.score
+    score = row.line.score
+    return has_few(row.line), math.inf if score is None else -score
 
 
 def _told_apart(boards: Sequence[_Board]) -> list[_Board]:
@@ -408,7 +421,7 @@ def _told_apart(boards: Sequence[_Board]) -> list[_Board]:
     for board in boards:
         alike = [one for one in boards if one.title == board.title]
         if len(alike) > 1:
-            runs = ", ".join(dict.fromkeys(folder for _, folder, _ in board.rows))
+            runs = ", ".join(dict.fromkeys(row.folder for row in board.rows))
             board = replace(
                 board,
                 title=f"{board.title}: {runs}",
@@ -427,7 +440,7 @@ def _asked(summary: RunSummary, folder: str) -> tuple[str, dict[str, Any]]:
     return title, {"tasks": tasks, "scoring": scoring, "target": summary.known.target}
 
 
-def _stored(report: Path) -> _Earlier | None:
+def _stored(report: Path) -> _Report | None:
     """Read when and with which verdict a report was written; None if the folder holds none."""
     file = report / "report.json"
     if not (file.exists() and (report / "report.html").exists()):
@@ -437,7 +450,7 @@ def _stored(report: Path) -> _Earlier | None:
         if data["schema"] != SCHEMA:
             return None
         run = data["run"]
-        return _Earlier(report.name, float(run["started_at"]), float(run["updated_at"]), str(data["verdict"]))
+        return _Report(report.name, float(run["started_at"]), float(run["updated_at"]), str(data["verdict"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunFileError(f"{file} is no report of this program; move it out of {report.parent}") from error
 
@@ -447,7 +460,6 @@ def _data(boards: Sequence[_Board]) -> dict[str, Any]:
     return {"schema": "adaptive-eval/leaderboard", "version": 1, "boards": found}
 
 
-def _row_data(row: tuple[RunSummary, str, ModelResult]) -> dict[str, Any]:
-    summary, folder, line = row
+def _row_data(row: _Row) -> dict[str, Any]:
     keys = "run model score score_low score_high confidence rank_low rank_high trials redrawn_trials"
-    return picked(line, keys, run=folder, confidence=summary.results.confidence)
+    return picked(row.line, keys, run=row.folder, confidence=row.summary.results.confidence)

@@ -78,7 +78,9 @@ def one_look_words(results: Results) -> str:
     tests = list(dict.fromkeys(pair.test for pair in results.pairs if pair.test))
     if not tests:
         return f"{words}."
-    together = " with Holm" if results.family != "pair" and len(results.pairs) > 1 else ""
+    together = ""
+    if results.family != "pair" and len(results.pairs) > 1:
+        together = " with Holm"
     how = f"{listing(tests)}{together} at {trimmed(100 * results.confidence)} %"
     return f"{words}; {resolved_words(results)} ({how})."
 
@@ -152,12 +154,16 @@ def _claim_clauses(results: Results) -> list[str]:
 
 def _measured(done: int, scores: int) -> str:
     if done in (0, scores):
-        return "every score is" if done else "no score is"
+        if done:
+            return "every score is"
+        return "no score is"
     return f"{done} of {count(scores, 'score')} {_verb(done)}"
 
 
 def _verb(number: int) -> str:
-    return "is" if number == 1 else "are"
+    if number == 1:
+        return "is"
+    return "are"
 
 
 def _clauses(results: Results) -> list[str]:
@@ -166,9 +172,13 @@ def _clauses(results: Results) -> list[str]:
     models = [line.model for line in model_order(results)]
     if len(results.pairs) == len(models) * (len(models) - 1) // 2:
         none = all(pair.verdict == "open" for pair in results.pairs)
-        return [_best_words(results)] if none else _ranking_clauses(results, models)
+        if none:
+            return [_best_words(results)]
+        return _ranking_clauses(results, models)
     hub = in_all(results.pairs)
-    return _baseline_clauses(results, hub) if hub is not None else _partial_clauses(results)
+    if hub is not None:
+        return _baseline_clauses(results, hub)
+    return _partial_clauses(results)
 
 
 def _top_clauses(results: Results, k: int) -> list[str]:
@@ -213,7 +223,9 @@ def _ranking_clauses(results: Results, models: Sequence[str]) -> list[str]:
     groups = tied_groups(results)
     ahead = all((a, b) in wins for a in top for b in rest)
     if len(top) == 1:
-        others = f"ahead of {rest[0]}" if len(rest) == 1 else "ahead of all others"
+        others = "ahead of all others"
+        if len(rest) == 1:
+            others = f"ahead of {rest[0]}"
         first = f"{top[0]} is {others if ahead else 'first'}"
     elif top in groups:
         first = f"{_all_words(models) if not rest else listing(top)} are {tie}"
@@ -241,11 +253,15 @@ def _order_clause(results: Results, models: Sequence[str], wins: Set[tuple[str, 
     if len(parts) > _MOST_IN_ORDER:
         left = len(models) - cuts[_MOST_IN_ORDER]
         parts = [*parts[:_MOST_IN_ORDER], f"the other {count(left, 'model')}"]
-    return [f"the settled order is {', then '.join(parts)}"] if len(parts) > 1 else []
+    if len(parts) > 1:
+        return [f"the settled order is {', then '.join(parts)}"]
+    return []
 
 
 def _all_words(models: Sequence[str]) -> str:
-    return listing(models) if len(models) <= 2 else f"All {len(models)} models"
+    if len(models) <= 2:
+        return listing(models)
+    return f"All {len(models)} models"
 
 
 def _tie_clauses(groups: Sequence[Sequence[str]], tie: str, most: int = 3) -> list[str]:

@@ -73,7 +73,9 @@ def _visible(char: str, category: str) -> str:
         return "␡"
     if category[0] == "C" or category in ("Zl", "Zp"):
         return f"\\u{code:04x}"
-    return " " if category == "Zs" else char
+    if category == "Zs":
+        return " "
+    return char
 
 
 _LONGEST = 2_000
@@ -90,7 +92,9 @@ def clipped(text: str, most: int = 500) -> str:
     >>> clipped("oak"), clipped("x" * 1_000_000, most=5)
     ('oak', 'xxxxx… (1,000,000 characters)')
     """
-    return inert(text) if len(text) <= most else f"{inert(text[:most])}… ({len(text):,} characters)"
+    if len(text) <= most:
+        return inert(text)
+    return f"{inert(text[:most])}… ({len(text):,} characters)"
 
 
 def excerpt(text: str, head: int = 400, tail: int = 800) -> str:
@@ -205,7 +209,9 @@ def cut(text: str, width: int) -> str:
     """
     if cell_len(text) <= width:
         return text
-    return _head(text, width - 1) + ELLIPSIS if width > 0 else ""
+    if width > 0:
+        return _head(text, width - 1) + ELLIPSIS
+    return ""
 
 
 def distinct_labels(names: Iterable[str], width: int) -> Mapping[str, str]:
@@ -289,9 +295,13 @@ def _cut_middle(text: str, width: int) -> str:
 
 
 def _cut_start(text: str, width: int) -> str:
-    return text if cell_len(text) <= width else ELLIPSIS + _head(text[::-1], width - 1)[::-1]
+    if cell_len(text) <= width:
+        return text
+    return ELLIPSIS + _head(text[::-1], width - 1)[::-1]
 
 
 def _head(text: str, width: int) -> str:
     """Return the first characters of `text` that fill at most `width` cells."""
-    return set_cell_size(text, max(0, width)).rstrip() if cell_len(text) > width else text
+    if cell_len(text) > width:
+        return set_cell_size(text, max(0, width)).rstrip()
+    return text

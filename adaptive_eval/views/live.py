@@ -69,7 +69,9 @@ def choose_display(wanted: str | None, console: Console) -> Display:
         raise ValueError(f"display is {wanted!r}: choose one of {', '.join(DISPLAYS)}")
     able = console.is_terminal and not console.is_dumb_terminal
     display = wanted or "full"
-    return display if able or display in ("plain", "none") else "plain"
+    if able or display in ("plain", "none"):
+        return display
+    return "plain"
 
 
 _FIGURES = re.compile(r"[\d.,]+")
@@ -141,7 +143,6 @@ class LiveView:
         clock: Callable[[], float] = time.monotonic,
         refresh: float = 0.25,
         progress_every: float = 10.0,
-        transient: bool = True,
         bayes: bool = False,
     ) -> None:
         self.console = console if console is not None else make_console()
@@ -155,7 +156,7 @@ class LiveView:
         self._drawn_on = self.console.size
         self._live: Live | None = None
         if self.display in ("full", "compact"):
-            self._live = Live(console=self.console, auto_refresh=False, transient=transient)
+            self._live = Live(console=self.console, auto_refresh=False, transient=True)
 
     @property
     def due(self) -> bool:

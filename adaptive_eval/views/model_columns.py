@@ -71,7 +71,9 @@ def _if_one(has: Callable[[ModelRow], Any]) -> Callable[[Sequence[ModelRow]], bo
 
 def _bounds(row: ModelRow) -> str:
     worst, best = row.line.score_if_missing_wrong, row.line.score_if_missing_right
-    return fixed(None) if worst is None or best is None else f"{fixed(worst)} / {fixed(best)}"
+    if worst is None or best is None:
+        return fixed(None)
+    return f"{fixed(worst)} / {fixed(best)}"
 
 
 MODELS: tuple[Column[ModelRow], ...] = (

@@ -60,7 +60,9 @@ def duration(seconds: float | None) -> str:
         return f"{days} d {h} h"
     if hours:
         return f"{hours} h {m:02d} min"
-    return f"{minutes} min {s:02d} s" if minutes else f"{s} s"
+    if minutes:
+        return f"{minutes} min {s:02d} s"
+    return f"{s} s"
 
 
 def stamp(at: float | None) -> str:
@@ -71,7 +73,9 @@ def stamp(at: float | None) -> str:
     >>> stamp(1_750_000_000.0), stamp(None)
     ('2025-06-15 15:06:40 UTC', '–')
     """
-    return NOTHING if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    if at is None:
+        return NOTHING
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def decimals_for(values: Iterable[float | None]) -> int:
@@ -85,7 +89,9 @@ def decimals_for(values: Iterable[float | None]) -> int:
     largest = max((abs(v) for v in values if v is not None and math.isfinite(v)), default=0.0)
     if largest < 10:
         return 3
-    return 2 if largest < 100 else 1
+    if largest < 100:
+        return 2
+    return 1
 
 
 def fixed(value: float | None, decimals: int = 3) -> str:
@@ -96,7 +102,9 @@ def fixed(value: float | None, decimals: int = 3) -> str:
     >>> fixed(0.8125), fixed(None), fixed(float("nan"))
     ('0.812', '–', '–')
     """
-    return NOTHING if value is None or not math.isfinite(value) else f"{value:.{decimals}f}"
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return f"{value:.{decimals}f}"
 
 
 def signed(value: float | None, decimals: int = 3) -> str:
@@ -110,7 +118,9 @@ def signed(value: float | None, decimals: int = 3) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING
     text = f"{value:+.{decimals}f}"
-    return text[1:] if float(text) == 0 else text
+    if float(text) == 0:
+        return text[1:]
+    return text
 
 
 def interval(low: float | None, high: float | None, decimals: int = 3, *, sign: bool = False) -> str:
@@ -159,7 +169,9 @@ def usd(value: float | None) -> str:
     """
     if value is None or not math.isfinite(value):
         return NOTHING
-    return f"${value:.4f}" if 0 < value < 0.995 else f"${value:,.2f}"
+    if 0 < value < 0.995:
+        return f"${value:.4f}"
+    return f"${value:,.2f}"
 
 
 def amount(value: float | None, unit: str = "") -> str:
@@ -174,7 +186,9 @@ def amount(value: float | None, unit: str = "") -> str:
         return NOTHING
     if unit == "usd":
         return usd(value)
-    return duration(value) if unit == "wall_clock" else short(value)
+    if unit == "wall_clock":
+        return duration(value)
+    return short(value)
 
 
 def rank_interval(low: int, high: int) -> str:
@@ -185,7 +199,9 @@ def rank_interval(low: int, high: int) -> str:
     >>> rank_interval(1, 1), rank_interval(2, 4)
     ('1', '2–4')
     """
-    return str(low) if low == high else f"{low}–{high}"
+    if low == high:
+        return str(low)
+    return f"{low}–{high}"
 
 
 def listing(names: Sequence[str], most: int = 4) -> str:
@@ -227,7 +243,9 @@ def chance(probability: float) -> str:
     """
     if probability < 0.01:
         return "< 1 %"
-    return "> 99 %" if probability > 0.99 else f"{probability * 100:.0f} %"
+    if probability > 0.99:
+        return "> 99 %"
+    return f"{probability * 100:.0f} %"
 
 
 def share_words(part: int, whole: int) -> str:

@@ -18,17 +18,23 @@ def interval_name(results: Results) -> str:
     >>> interval_name(run), difference_interval_name(run)
     ('interval of one look', 'interval of one look')
     """
-    return "interval of one look" if is_one_look(results) else "anytime interval"
+    if is_one_look(results):
+        return "interval of one look"
+    return "anytime interval"
 
 
 def difference_interval_name(results: Results) -> str:
     """Return the name of the interval of a difference."""
-    return "interval of one look" if is_one_look(results) else "confidence sequence"
+    if is_one_look(results):
+        return "interval of one look"
+    return "confidence sequence"
 
 
 def p_value_words(pair: PairResult) -> str:
     """Return the p-value with its test, if there is one."""
-    return "" if pair.p_value is None else f"p = {pair.p_value:.2g} ({pair.test})"
+    if pair.p_value is None:
+        return ""
+    return f"p = {pair.p_value:.2g} ({pair.test})"
 
 
 def one_look_promises(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -66,8 +72,12 @@ def one_look_methods(results: Results) -> str:
     tests = list(dict.fromkeys(pair.test for pair in results.pairs if pair.test))
     trials = [line.trials for line in results.models]
     each = f"{min(trials):,}" if min(trials) == max(trials) else f"{min(trials):,} to {max(trials):,}"
-    by = f"; {listing(tests)} at α = {trimmed(1.0 - results.confidence)}" if tests else ""
-    holm = ", Holm over all pairs" if results.family != "pair" and len(results.pairs) > 1 else ""
+    by = ""
+    if tests:
+        by = f"; {listing(tests)} at α = {trimmed(1.0 - results.confidence)}"
+    holm = ""
+    if results.family != "pair" and len(results.pairs) > 1:
+        holm = ", Holm over all pairs"
     return (
         f"{count(len(results.models), 'model')} answered {count(results.questions, 'question')} (goal: "
         f"{results.goal}{by}{holm}). The number of answers is taken as fixed before anybody looked: N = "
@@ -78,7 +88,9 @@ def one_look_methods(results: Results) -> str:
 def one_look_note(results: Results) -> str:
     """Say how to read the differences."""
     shown = [f"{pair.first} − {pair.second}: {p_value_words(pair)}" for pair in results.pairs if pair.test]
-    more = f"; {len(shown) - 10:,} more are in report.json" if len(shown) > 10 else ""
+    more = ""
+    if len(shown) > 10:
+        more = f"; {len(shown) - 10:,} more are in report.json"
     least = fixed(1.0 - results.confidence, 2)
     return (
         "Differences are first minus second, over all answers. Evidence is -ln p against the value that "

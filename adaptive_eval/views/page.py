@@ -93,7 +93,9 @@ def shown(value: Any) -> Any:
         return Markup.escape(value.text)
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return _short(value) if len(value) <= _NAME else inert.clipped(value, _TEXT)
+    if len(value) <= _NAME:
+        return _short(value)
+    return inert.clipped(value, _TEXT)
 
 
 _short = lru_cache(10_000)(inert.inert)

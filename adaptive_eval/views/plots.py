@@ -52,7 +52,9 @@ class Axis:
     def around_zero(cls, values: Iterable[float | None]) -> Self:
         """Return the scale that reaches equally far on both sides of 0 and holds all `values`."""
         largest = max((abs(value) for value in _finite(values)), default=0.0)
-        reach = _round_up(largest) if largest > _SMALLEST else 1.0
+        reach = 1.0
+        if largest > _SMALLEST:
+            reach = _round_up(largest)
         return cls(-reach, reach)
 
 
@@ -231,7 +233,9 @@ class Plot:
     @property
     def rule(self) -> str:
         """The points of the dashed line."""
-        return " ".join(self.places(self.limit)) if self.limit else ""
+        if self.limit:
+            return " ".join(self.places(self.limit))
+        return ""
 
     @property
     def ticks_across(self) -> list[tuple[float, str]]:
@@ -250,7 +254,9 @@ class Plot:
     @property
     def axis(self) -> str:
         """The words below the axis of the steps."""
-        return "trials of the run" if self.along == "trials" else self.along
+        if self.along == "trials":
+            return "trials of the run"
+        return self.along
 
     @property
     def rows(self) -> list[list[str]]:
@@ -274,7 +280,9 @@ class Plot:
 
 
 def _step_words(step: float) -> str:
-    return short(step) if step >= 10 else f"{step:.3g}"
+    if step >= 10:
+        return short(step)
+    return f"{step:.3g}"
 
 
 def _x(scale: Axis, value: float) -> float:
@@ -311,7 +319,9 @@ def _scores(summary: RunSummary, moments: Sequence[Moment], trials: Sequence[int
     for name in names:
         courses[name] = points = [moment.models.get(name, _UNKNOWN) for moment in moments]
         drawn += [*points[-1], *(point.score for point in points)]
-    more = f"; the {LINES} best models" if len(summary.results.models) > LINES else ""
+    more = ""
+    if len(summary.results.models) > LINES:
+        more = f"; the {LINES} best models"
     return Plot("scores", "Scores", _SCORES + more, trials, courses, scale_over(drawn), _score_words)
 
 
@@ -319,7 +329,9 @@ _SCORES = "Mean of question means, with the anytime interval"
 
 
 def _score_words(point: ScorePoint) -> str:
-    return NOTHING if point.score is None else f"{fixed(point.score)} {interval(point.low, point.high)}"
+    if point.score is None:
+        return NOTHING
+    return f"{fixed(point.score)} {interval(point.low, point.high)}"
 
 
 _STEP = re.compile(r"(\d+(?:\.\d+)?)")
@@ -371,7 +383,7 @@ def _evidence(summary: RunSummary, moments: Sequence[Moment], trials: Sequence[i
         points = _until_called([_of(moment, pair) for moment in moments])
         if any(point.score is not None for point in points):
             courses[f"{pair.first} − {pair.second}"] = points
-    thresholds = [_threshold(moment) for moment in moments]
+    thresholds = list(map(_threshold, moments))
     highest = max((value for value in thresholds if value is not None), default=0.0)
     if not courses or highest <= 0:
         return None

@@ -140,7 +140,8 @@ def _claims(results: Results) -> list[str]:
         found.append(_not_worse(results, error))
     if "width" in kinds:
         found.append(
-            "A measured score claims nothing but its interval, which holds for each model by itself."
+            "A measured score claims nothing but its interval, which holds for each model by itself: four "
+            "fifths of its error rate are for the look that ends the measurement, the rest for all others."
         )
     if results.equivalence is not None and kinds & {"pair", "threshold"}:
         found.append(_ties(results, trimmed(results.equivalence), error))
@@ -276,7 +277,9 @@ def _limits_of_cut_answers(cut_off: Mapping[str, Sequence[str]]) -> list[str]:
     several, found = set(said) <= set(cut_off), []
     for how, words in said.items():
         if how in cut_off:
-            tasks = f" to {', '.join(cut_off[how])}" if several else ""
+            tasks = ""
+            if several:
+                tasks = f" to {', '.join(cut_off[how])}"
             found.append(
                 f"Answers cut off at the token limit{tasks} {words} (`truncated: {how}`), so the verdicts "
                 "are about the models with this limit."

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from adaptive_eval.core.results import Decision, StopVerdict
+from adaptive_eval.core.results import Decision, Results, StopVerdict, from_json
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.codec import moment
 from adaptive_eval.store.file_errors import decoding
@@ -41,7 +41,9 @@ def is_running(directory: Path, age: float) -> bool:
         host, process = str(note["host"]), int(note["pid"])
     except (OSError, ValueError, KeyError, TypeError):
         return False  # released, or never taken
-    return _exists(process) if host == socket.gethostname() else age <= ELSEWHERE
+    if host == socket.gethostname():
+        return _exists(process)
+    return age <= ELSEWHERE
 
 
 def _exists(process: int) -> bool:
@@ -111,7 +113,9 @@ class Seen:
     @property
     def previous(self) -> SnapshotRecord | None:
         """The snapshot to take rates from, None while there is only one."""
-        return self._snapshots[0] if len(self._snapshots) > 1 else None
+        if len(self._snapshots) > 1:
+            return self._snapshots[0]
+        return None
 
     def summary(self, snapshot: SnapshotRecord | None, *, alive: bool = True) -> RunSummary:
         """Take in a snapshot, and return the summary of the run at it."""
@@ -190,7 +194,6 @@ def summarise(
     reader: RunReader,
     *,
     examples_with: TargetLookup | None = None,
-    clock: Callable[[], float] = time.time,
     replay: Replaying | None = None,
 ) -> RunSummary:
     """Return the summary of a run with all details.
@@ -198,7 +201,7 @@ def summarise(
     With `examples_with`, which knows the expected answers, it has a few answers. With `replay` it says what
     the trials lead to, where what is stored disagrees.
     """
-    summary = Attachment(reader, clock).summary()
+    summary = Attachment(reader, time.time).summary()
     if summary.state == "waiting":
         raise RunFileError(
             f"{reader.directory} has no results to report yet. Start or continue the run, and report when "
@@ -249,8 +252,19 @@ DISAGREE = "the stored results are not those that the trials lead to"
 
 def disagreeing(disagreements: Sequence[str]) -> str:
     """Say that what is shown is made from the trials, since the stored results say otherwise."""
-    others = f" and {len(disagreements) - 1:,} more" if len(disagreements) > 1 else ""
+    others = ""
+    if len(disagreements) > 1:
+        others = f" and {len(disagreements) - 1:,} more"
     return f"{DISAGREE}, which are shown here ({disagreements[0]}{others}); adaptive-eval validate names all"
+
+
+def stored_results(reader: RunReader) -> Results | None:
+    """Return the latest stored results, None if there are none yet; RunDamaged if they are no results."""
+    latest = reader.latest_snapshot()
+    if latest is None:
+        return None
+    with decoding(reader.directory / RUN_FILE):
+        return from_json(latest.results)
 
 
 def header_of(reader: RunReader) -> RunHeader:
@@ -327,7 +341,9 @@ def withdrawals(valid: Sequence[Decision], replayed: Sequence[Decision]) -> list
     for one in valid:
         again = _mark(one) in pairs if one.kind == "pair" else one.models in retired
         if one.kind in ("pair", "retired") and not again:
-            words = f"withdrawn, since the settings were changed: {one.text}" if one.text else ""
+            words = ""
+            if one.text:
+                words = f"withdrawn, since the settings were changed: {one.text}"
             lost.append(replace(one, kind="withdrawn", text=words))
     return lost
 

@@ -89,7 +89,9 @@ def _forecast(summary: RunSummary) -> Mapping[str, Any] | None:
 
 def _questions(summary: RunSummary) -> list[Tally] | None:
     questions = summary.known.questions
-    return None if questions is None else list(map(Tally, questions))
+    if questions is None:
+        return None
+    return list(map(Tally, questions))
 
 
 def decision_rows(summary: RunSummary) -> list[DecisionRow]:

@@ -73,7 +73,9 @@ def _data(summary: RunSummary, decided: int) -> dict[str, Any]:
 
 def _seconds(summary: RunSummary) -> dict[str, float] | None:
     outlook = summary.outlook
-    return None if outlook is None or outlook.seconds is None else asdict(outlook.seconds)
+    if outlook is None or outlook.seconds is None:
+        return None
+    return asdict(outlook.seconds)
 
 
 def to_json(summary: RunSummary) -> str:

@@ -1,6 +1,7 @@
 """The report of a run, section by section, for a page and as Markdown."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from adaptive_eval.views.accounts import MOST_QUESTIONS, MOST_SUSPECT, suspect
 from adaptive_eval.views.answer_list import samples_in_file
@@ -51,6 +52,7 @@ from adaptive_eval.views.tables import Table, markdown_table
 from adaptive_eval.views.verdicts import is_single, pair_name, rank_column, saving, tie_words, tied_groups
 
 _MOST_PROBLEMS = 50
+_MOST_WARNINGS = 4  # warnings beyond which a page folds those of a kind that it has shown
 _MANY = 12  # models beyond which a page shows further tables of them only when it is asked for
 _SAVED = 0.95  # share of uniform allocation's trials below which a page says what is saved
 
@@ -75,7 +77,7 @@ def report_page(summary: RunSummary, samples: str = "", *, html: bool = True) ->
         _paper(tables),
         _reproduce(tables),
     ]
-    status = [describe(one) for one in summary.decisions[-1:]]
+    status = list(map(describe, summary.decisions[-1:]))
     return WholePage(
         title=summary.name,
         window=f"{summary.name}: report",
@@ -100,11 +102,25 @@ def _intro(summary: RunSummary, *, html: bool) -> Iterator[Block]:
         yield Para(f"Forecast (approximate): {'; '.join(outlook_phrases(summary.outlook))}.")
     yield from map(Para, chances_words(results))
     yield from map(Para, uncounted_words(summary))
-    yield from map(Warn, summary.warnings)
+    yield from _warnings(summary, html=html)
     truncated = sum(one.truncated for one in summary.known.models)
-    problems = problem_words(summary.state, results.models, summary.endpoints, truncated)
+    problems = problem_words(
+        summary.state, results.models, summary.endpoints, truncated, summary.known.cut_off
+    )
     if html and problems:
         yield Items(problems[:_MOST_PROBLEMS], classes="problems")
+
+
+def _warnings(summary: RunSummary, *, html: bool) -> Iterator[Block]:
+    """Yield the warnings; a page shows the first of each kind, and the others when they are asked for."""
+    first, others = summary.warnings_by_kind
+    if not html or len(first) + len(others) <= _MOST_WARNINGS:
+        yield from map(Warn, summary.warnings)
+        return
+    yield from map(Warn, first)
+    if others:
+        words = count(len(others), "more warning of these kinds", "more warnings of these kinds")
+        yield Unfolding("more-warnings", words, list(map(Warn, others)))
 
 
 def _tiles(summary: RunSummary) -> Iterator[tuple[str, str]]:
@@ -153,7 +169,9 @@ def _ranking(tables: ReportTables) -> PageSection:
 
 def _tasks(tables: ReportTables) -> Iterator[PageSection]:
     if tables.summary.results.tasks:
-        yield PageSection("tasks", "Tasks", [tables.tasks(), note(TASKS_NOTE)])
+        table = tables.tasks()
+        shown = _of_all_models(tables, "tasks-by-model", table.caption, table)
+        yield PageSection("tasks", "Tasks", [shown, note(TASKS_NOTE)])
 
 
 def _pairs(tables: ReportTables) -> Iterator[PageSection]:
@@ -161,7 +179,9 @@ def _pairs(tables: ReportTables) -> Iterator[PageSection]:
     if not results.pairs:
         return
     kinds = {pair.kind for pair in results.pairs}
-    title = "Pairs" if kinds == {"pair"} else "Pairs, and models by themselves"
+    title = "Pairs, and models by themselves"
+    if kinds == {"pair"}:
+        title = "Pairs"
     if is_single(results):
         title = "Models against the goal"
     blocks: list[Block] = [tables.contrasts()]
@@ -176,6 +196,9 @@ def _pairs(tables: ReportTables) -> Iterator[PageSection]:
     yield PageSection("pairs", title, [*blocks, note(differences_note(results))])
 
 
+_FIRST_OPEN = 8
+"""Open pairs that a page shows at once."""
+
 _FOLDED = 15  # pairs beyond which a page shows their matrix, and their table only when it is asked for
 
 
@@ -183,7 +206,11 @@ def _open(tables: ReportTables) -> Iterator[PageSection]:
     still_open = len(tables.summary.open_pairs)
     if not tables.html or not still_open:
         return
-    blocks: list[Block] = [tables.open_contrasts()]
+    table = tables.open_contrasts()
+    blocks: list[Block] = [replace(table, rows=table.rows[:_FIRST_OPEN])]
+    if further := table.rows[_FIRST_OPEN:]:
+        words = count(len(further), "more open pair", "more open pairs")
+        blocks.append(Unfolding("more-open", words, [replace(table, rows=further)]))
     if still_open > MOST_OPEN:
         blocks.append(note(f"{still_open - MOST_OPEN:,} more are open, further from a verdict."))
     words = (
@@ -206,7 +233,7 @@ def _rankings(tables: ReportTables) -> Iterator[PageSection]:
     rankings = tables.summary.known.rankings
     if rankings:
         words = note(rankings_note(rankings, tables.summary.results))
-        verdicts = [Para(text) for text in report_by_labels(rankings)]
+        verdicts = list(map(Para, report_by_labels(rankings)))
         yield PageSection("rankings", "Ranks by rubric or check", [tables.rankings(), words, *verdicts])
 
 
@@ -225,8 +252,10 @@ def _answers(tables: ReportTables) -> PageSection:
     missing = sum(sum(one.missing.values()) for one in known)
     truncated = sum(one.truncated for one in known)
     words = f"{count(missing, 'trial')} without an answer and {count(truncated, 'answer')} cut off, by model"
-    table = _of_all_models(tables, "answers-by-model", words, tables.answers())
-    return PageSection("answers", "Missing and cut-off answers", [table, note(ANSWERS_NOTE)])
+    blocks: list[Block] = [_of_all_models(tables, "answers-by-model", words, tables.answers())]
+    if tables.long_reasons:
+        blocks += [Heading("Why answers are missing", "missing-reasons"), Items(tables.long_reasons)]
+    return PageSection("answers", "Missing and cut-off answers", [*blocks, note(ANSWERS_NOTE)])
 
 
 def _of_all_models(tables: ReportTables, id: str, words: str, table: Table) -> Block:

@@ -1,5 +1,6 @@
 """The tables of a run's report."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,6 +10,8 @@ from adaptive_eval.core.results import PairResult
 from adaptive_eval.views.accounts import (
     SEVERAL,
     QuestionAccount,
+    SeveralAnswers,
+    Suspect,
     hardest,
     most_apart,
     several_answers,
@@ -18,6 +21,7 @@ from adaptive_eval.views.budgets import limited_budgets
 from adaptive_eval.views.column_types import Column, Shown, Unit, selected, shown_to_people
 from adaptive_eval.views.columns import BUDGETS, DECISIONS, ENDPOINTS, PAIRS, pair_rows
 from adaptive_eval.views.details import settings
+from adaptive_eval.views.inert import inert
 from adaptive_eval.views.model_columns import MODELS, ModelRow, model_rows
 from adaptive_eval.views.numbers import NOTHING, count
 from adaptive_eval.views.one_look_sentences import difference_interval_name, interval_name
@@ -54,6 +58,9 @@ MOST_OPEN = 20
 LABEL = 32
 """Cells that a model's name takes at most; all of it appears on hover, and in report.json."""
 
+_REASON = 40  # characters of a reason that a column has room for
+_REASONS = 10  # reasons that a page lists
+_OF_MODELS = 6  # models of a reason that a page lists
 _SHORT = 18  # cells of a name in a grid, and before a pair
 _TINY = 9  # cells of a name in a grid of many columns on a phone
 _DENSE = 10  # columns of a grid from which its cells are narrow
@@ -111,7 +118,34 @@ class ReportTables:
 
     def answers(self) -> Table:
         """Return what answers are missing or cut off, by model."""
-        return self._of_models("Missing and cut-off answers by model", Shown.ANSWERS, Look(names=self.names))
+        caption, look = "Missing and cut-off answers by model", Look(names=self.names)
+        columns = shown_to_people(MODELS, Shown.ANSWERS, self.rows)
+        if self.long_reasons:
+            columns = [one for one in columns if one.key != "missing_reasons"]
+        return table_of(caption, columns, self.rows, look)
+
+    @cached_property
+    def long_reasons(self) -> list[str]:
+        """Why answers are missing, if that takes sentences, as a page lists it: a reason with its models."""
+        models: dict[str, list[tuple[int, str]]] = {}
+        totals: Counter[str] = Counter()
+        for row in self.rows:
+            for reason, trials in row.known.missing.items():
+                if trials:
+                    totals[reason] += trials
+                    models.setdefault(reason, []).append((trials, self.names[row.line.model]))
+        if not self.html or all(len(reason) <= _REASON for reason in models):
+            return []
+        found = []
+        for reason, total in totals.most_common(_REASONS):
+            most = sorted(models[reason], key=lambda one: -one[0])
+            named = [f"{name} {trials:,}" for trials, name in most[:_OF_MODELS]]
+            if len(most) > _OF_MODELS:
+                named.append(count(len(most) - _OF_MODELS, "more model", "more models"))
+            found.append(f"{count(total, 'trial')}: {inert(reason)} ({', '.join(named)})")
+        if len(totals) > _REASONS:
+            found.append(f"{count(len(totals) - _REASONS, 'more reason')}: see report.json.")
+        return found
 
     def cost(self) -> Table:
         """Return what each model has cost."""
@@ -205,7 +239,9 @@ class ReportTables:
         uses = limited_budgets(self.summary.rates.budgets)
         running = self.summary.state == "running"
         outlet = Shown.BUDGETS | Shown.RUNNING if running else Shown.BUDGETS
-        return table_of("Budgets", selected(BUDGETS, outlet), uses, classes="") if uses else None
+        if uses:
+            return table_of("Budgets", selected(BUDGETS, outlet), uses, classes="")
+        return None
 
     def endpoints(self) -> Table:
         """Return the servers."""
@@ -262,24 +298,24 @@ class ReportTables:
         rows = several_answers(self._questions, self.summary.results)
         if not rows:
             return None
-        columns: list[Column[SeveralRow]] = [
-            column("model", lambda row: row[0], Unit.MODEL),
-            column("fewest answers to a question", lambda row: row[1], Unit.COUNT, spare=True),
+        columns: list[Column[SeveralAnswers]] = [
+            column("model", lambda row: row.model, Unit.MODEL),
+            column("fewest answers to a question", lambda row: row.fewest, Unit.COUNT, spare=True),
         ]
-        for place, k in enumerate(SEVERAL):
-            if any(row[2][place] for row in rows):
-                spare = place > 0
-                columns.append(column(f"pass@{k}", _pass_at(place, 0), Unit.SCORE, spare=spare))
-                columns.append(column(f"pass^{k}", _pass_at(place, 1), Unit.SCORE, spare=spare))
+        for k in SEVERAL:
+            if any(k in row.pass_at for row in rows):
+                spare = k > SEVERAL[0]
+                columns.append(column(f"pass@{k}", _pass_at(k), Unit.SCORE, spare=spare))
+                columns.append(column(f"pass^{k}", _pass_hat(k), Unit.SCORE, spare=spare))
         return table_of("pass@k and pass^k by model", columns, rows, Look(names=self.names), classes="")
 
     def suspects(self, most: int) -> Table:
         """Return the questions whose right answer may be wrong."""
-        columns: list[Column[tuple[QuestionAccount, str]]] = [
-            column("question", lambda row: _question_name(row[0]), Unit.NAME),
-            column("fraction correct", lambda row: row[0].correct, Unit.SCORE),
-            column("trials", lambda row: row[0].trials, Unit.COUNT, spare=True),
-            column("why", lambda row: row[1]),
+        columns: list[Column[Suspect]] = [
+            column("question", lambda row: _question_name(row.question), Unit.NAME),
+            column("fraction correct", lambda row: row.question.correct, Unit.SCORE),
+            column("trials", lambda row: row.question.trials, Unit.COUNT, spare=True),
+            column("why", lambda row: row.why),
         ]
         rows = suspect(self._questions)[:most]
         return table_of("Questions whose right answer may be wrong", columns, rows, classes="")
@@ -287,9 +323,6 @@ class ReportTables:
     def hardest(self) -> Table:
         """Return the questions that were answered right least often."""
         return difficulty("The hardest questions", hardest(self._questions))
-
-
-SeveralRow = tuple[str, int, list[tuple[float, float] | None]]
 
 
 def difficulty(caption: str, questions: Sequence[QuestionAccount]) -> Table:
@@ -314,19 +347,21 @@ def drawn(plot: Plot, names: Mapping[str, str]) -> tuple[Plot, list[Cell], Table
 
 
 def _grid(classes: str, columns: int) -> str:
-    return f"grid {classes} dense" if columns > _DENSE else f"grid {classes}"
+    if columns > _DENSE:
+        return f"grid {classes} dense"
+    return f"grid {classes}"
 
 
 def _cell_at(place: int) -> Callable[[Sequence[str]], str]:
     return lambda row: row[place]
 
 
-def _pass_at(place: int, which: int) -> Callable[[SeveralRow], float | None]:
-    def value(row: SeveralRow) -> float | None:
-        both = row[2][place]
-        return None if both is None else both[which]
+def _pass_at(k: int) -> Callable[[SeveralAnswers], float | None]:
+    return lambda row: row.pass_at.get(k)
 
-    return value
+
+def _pass_hat(k: int) -> Callable[[SeveralAnswers], float | None]:
+    return lambda row: row.pass_hat.get(k)
 
 
 def _right_at(place: int) -> Callable[[QuestionAccount], tuple[int, int]]:
@@ -338,7 +373,9 @@ def _right_words(place: int, percent: bool) -> Callable[[QuestionAccount], str]:
         trials, right = one.by_model[place]
         if not trials:
             return NOTHING
-        return f"{100 * right / trials:.0f}" if percent else f"{right}/{trials}"
+        if percent:
+            return f"{100 * right / trials:.0f}"
+        return f"{right}/{trials}"
 
     return text
 
@@ -346,7 +383,9 @@ def _right_words(place: int, percent: bool) -> Callable[[QuestionAccount], str]:
 def _shade(place: int) -> Callable[[QuestionAccount], str]:
     def shade(one: QuestionAccount) -> str:
         trials, right = one.by_model[place]
-        return f"s{5 * right / trials:.0f}" if trials else ""
+        if trials:
+            return f"s{5 * right / trials:.0f}"
+        return ""
 
     return shade
 

@@ -35,7 +35,9 @@ class ModelChange:
         """The direction of the change by its interval; ``unknown`` if it holds 0 or there is none."""
         if self.difference_low is not None and self.difference_low > 0:
             return "higher"
-        return "lower" if self.difference_high is not None and self.difference_high < 0 else "unknown"
+        if self.difference_high is not None and self.difference_high < 0:
+            return "lower"
+        return "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +132,18 @@ def _pairs(before: RunSummary, after: RunSummary) -> tuple[PairChange, ...]:
 
 def _kind(before: PairResult | None, after: PairResult | None) -> PairKind:
     if before is None or after is None:
-        return "only_after" if before is None else "only_before"
+        if before is None:
+            return "only_after"
+        return "only_before"
     if before.verdict == after.verdict:
         return "same"
     if "open" in (before.verdict, after.verdict):
-        return "settled" if before.verdict == "open" else "reopened"
-    return "changed" if "tie" in (before.verdict, after.verdict) else "reversed"
+        if before.verdict == "open":
+            return "settled"
+        return "reopened"
+    if "tie" in (before.verdict, after.verdict):
+        return "changed"
+    return "reversed"
 
 
 def _differences(before: RunSummary, after: RunSummary) -> tuple[tuple[str, ...], bool | None]:
@@ -167,4 +175,6 @@ def _differences(before: RunSummary, after: RunSummary) -> tuple[tuple[str, ...]
 def _value(value: str | float | None) -> str:
     if value is None:
         return "none"
-    return value if isinstance(value, str) else trimmed(value)
+    if isinstance(value, str):
+        return value
+    return trimmed(value)

@@ -1,14 +1,15 @@
 """Sentences about a whole run, the same in every view."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
 
 from adaptive_eval import __version__
 from adaptive_eval.core.discard_words import rest_on_words
+from adaptive_eval.core.forecast import FURTHEST
 from adaptive_eval.core.results import BudgetLine, ModelResult, PairResult, Results, RunForecast, StopVerdict
 from adaptive_eval.store.records import EndpointHealth
-from adaptive_eval.views.accounts import MOST_SUSPECT, QuestionAccount
+from adaptive_eval.views.accounts import MOST_SUSPECT, Suspect
 from adaptive_eval.views.budgets import BudgetUse, budget_name
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.inert import inert
@@ -60,7 +61,9 @@ NOISE = 0.05
 def rule_words(results: Results) -> str:
     """Return rule, confidence, family and margin."""
     words = f"{results.rule}, {level_words(results)}, {family_words(results.family)}"
-    return words if results.equivalence is None else f"{words}, ties within ±{trimmed(results.equivalence)}"
+    if results.equivalence is None:
+        return words
+    return f"{words}, ties within ±{trimmed(results.equivalence)}"
 
 
 def settings_words(results: Results) -> str:
@@ -104,17 +107,21 @@ def course_words(summary: RunSummary) -> str:
 def spent_words(results: Results, elapsed: float) -> str:
     """Return what a run has used, and why it stopped."""
     late = results.trials - decided_trials(results)
-    after = f" ({late:,} answered after the stop)" if late else ""
+    after = ""
+    if late:
+        after = f" ({late:,} answered after the stop)"
     parts = [f"{count(results.trials, 'trial')}{after}", _tokens(results)]
     if results.usd is not None:
         presumed = _presumed(results, "usd")
-        more = f" and at most {usd(presumed)}" if presumed else ""
+        more = ""
+        if presumed:
+            more = f" and at most {usd(presumed)}"
         parts.append(f"{usd(results.usd)}{more}")
     parts.append(duration(elapsed))
     used = ", ".join(parts) + _scorers(results)
-    return (
-        f"Not finished: {used} so far." if results.stop is None else f"{_inert_stop(results)}. Used {used}."
-    )
+    if results.stop is None:
+        return f"Not finished: {used} so far."
+    return f"{_inert_stop(results)}. Used {used}."
 
 
 def _inert_stop(results: Results) -> str:
@@ -133,7 +140,9 @@ def _tokens(results: Results) -> str:
     if presumed:
         return f"{words} of answers, at most {short(presumed)} of requests without an answer or usage"
     unknown = any(getattr(text, "code", "") == "warning/unanswered" for text in results.warnings)
-    return f"{words} of answers, those of other requests unknown" if unknown else words
+    if unknown:
+        return f"{words} of answers, those of other requests unknown"
+    return words
 
 
 def _scorers(results: Results) -> str:
@@ -148,7 +157,9 @@ def _scorers(results: Results) -> str:
 
 def _scorer_words(line: BudgetLine) -> str:
     show, unit = (short, " tokens") if line.name == "tokens" else (usd, "")
-    more = f" and at most {show(line.presumed)}" if line.presumed else ""
+    more = ""
+    if line.presumed:
+        more = f" and at most {show(line.presumed)}"
     return f"{show(line.spent - line.presumed)}{more}{unit}"
 
 
@@ -174,12 +185,14 @@ def asked_models(results: Results) -> list[ModelResult]:
 
 
 def waiting_answers(results: Results) -> list[str]:
-    """Return how many answers are in no score yet; nothing for none."""
-    waiting = results.trials - sum(line.trials + line.missing for line in asked_models(results))
+    """Return how many answers do not count yet; nothing for none."""
+    waiting = results.trials - sum(line.counted_steps for line in asked_models(results))
     if waiting <= 0:
         return []
-    they = "is in no score: it waits" if waiting == 1 else "are in no score: they wait"
-    return [f"{count(waiting, 'answer')} {they} for an earlier one of the same model."]
+    do = "does" if waiting == 1 else "do"
+    return [
+        f"{count(waiting, 'answer')} {do} not count yet: an earlier trial of the same model is still to come."
+    ]
 
 
 def uncounted_words(summary: RunSummary) -> list[str]:
@@ -187,13 +200,15 @@ def uncounted_words(summary: RunSummary) -> list[str]:
     number = summary.uncounted
     if not number:
         return []
-    are, they, wait = ("is", "it", "waits") if number == 1 else ("are", "they", "wait")
+    are, they = ("is", "it") if number == 1 else ("are", "they")
     words = (
-        f"{count(number, 'stored outcome')} {are} in no figure here: {they} came after that snapshot, or "
-        f"{wait} for an earlier answer."
+        f"{count(number, 'stored outcome')} {are} not in these figures: {they} came after the last snapshot, "
+        "or an earlier trial of the same model is still to come."
     )
     can_continue = summary.stop is None and summary.state != "running"
-    return [f"{words} Continuing the run counts them."] if can_continue else [words]
+    if can_continue:
+        return [f"{words} Continuing the run counts them."]
+    return [words]
 
 
 def outlook_phrases(view: Outlook) -> list[str]:
@@ -225,8 +240,8 @@ def chances_words(results: Results) -> list[str]:
     if not forecast.chances:
         them = "it" if number == 1 else "them"
         return [
-            f"{is_open}, and 100 times as many trials would probably not decide {them} (simulated, "
-            "approximate)."
+            f"{is_open}, and {FURTHEST:.0f} times as many trials would probably not decide {them} "
+            "(simulated, approximate)."
         ]
     return [
         f"{is_open}. Chance that the goal is reached{_if_answering(results)} (simulated, approximate): "
@@ -238,7 +253,9 @@ def _contrast_noun(kinds: Sequence[str]) -> str:
     if not kinds:
         return "pair"
     nouns = {"pair": "pair", "not-worse": "claim", "threshold": "model", "width": "score"}
-    return nouns[kinds[0]] if len(set(kinds)) == 1 else "contrast"
+    if len(set(kinds)) == 1:
+        return nouns[kinds[0]]
+    return "contrast"
 
 
 def _if_answering(results: Results) -> str:
@@ -254,9 +271,13 @@ def _chances(forecast: RunForecast) -> str:
 
 
 def problem_words(
-    state: RunState, models: Sequence[ModelResult], endpoints: Sequence[EndpointHealth], truncated: int
+    state: RunState,
+    models: Sequence[ModelResult],
+    endpoints: Sequence[EndpointHealth],
+    truncated: int,
+    cut_off: Iterable[str] = (),
 ) -> list[str]:
-    """Return the problems of a run and its servers, the worst first."""
+    """Return the problems of a run and its servers, the worst first; `cut_off` is how such answers count."""
     problems = []
     if state == "interrupted":
         problems.append("No process is running this run: continue it with adaptive-eval run.")
@@ -274,14 +295,16 @@ def problem_words(
     if missing:
         problems.append(f"{count(missing, 'trial')} without an answer; they are never scored.")
     if truncated:
-        problems.append(
-            f"{count(truncated, 'answer')} cut off at the token limit; they are scored like others."
-        )
+        score = {"zero": "; they have the lowest score", "judged": "; they are scored as they are"}
+        words = f"{count(truncated, 'answer')} cut off at the token limit"
+        problems.append(f"{words}{score.get(' '.join(cut_off), '')}.")
     return problems
 
 
 def _server_problem(health: EndpointHealth) -> str:
-    what = "refuses it" if health.state == "refused" else "does not answer; requests are repeated"
+    what = "does not answer; requests are repeated"
+    if health.state == "refused":
+        what = "refuses it"
     return f"The server {health.endpoint} of {health.model} {what}."
 
 
@@ -342,7 +365,9 @@ def saved_words(results: Results) -> list[str]:
     costs = saved_cost(results)
     if costs is not None:
         spent, even, of_fixed = costs
-        what = "Tokens" if results.spend == "tokens" else "Cost"
+        what = "Cost"
+        if results.spend == "tokens":
+            what = "Tokens"
         more = ""
         if of_fixed is not None:
             more = f", the run of fixed length {amount(of_fixed, results.spend)}"
@@ -384,7 +409,9 @@ def differences_note(results: Results) -> str:
     words += '; "decided after" is that number of trials of each.'
     if results.equivalence is not None:
         words += f" Within ±{trimmed(results.equivalence)} models count as tied."
-    unit = "z" if results.rule == "zscore" else "ln e-value"
+    unit = "ln e-value"
+    if results.rule == "zscore":
+        unit = "z"
     return (
         f"{words} Evidence is a share: the highest {unit} so far, divided by the value at which a winner is "
         "called. A decided pair shows it at its call, another one at the last reading."
@@ -396,8 +423,12 @@ def ranks_note(results: Results) -> str:
     ranks = rank_column(results)
     words = "A rank interval such as 2–3 says that the verdicts leave the model anywhere within it."
     if not ranks.ranked:
-        what = "whether the score's interval is as narrow as" if ranks.kind == "width" else "against"
-        who = "The others" if ranks.kind in ("pair", "not-worse") else "Models"
+        what = "against"
+        if ranks.kind == "width":
+            what = "whether the score's interval is as narrow as"
+        who = "Models"
+        if ranks.kind in ("pair", "not-worse"):
+            who = "The others"
         words = f"Verdict: {what} {ranks.against}. {who} are not compared with each other and have no ranks."
         if results.equivalence is not None and "tied" in ranks.of.values():
             words += f" Tied: within ±{trimmed(results.equivalence)}."
@@ -414,7 +445,9 @@ def answered_words(results: Results) -> str:
     """Return how many questions have a score, such as 30 of 40 questions."""
     most = max((line.questions for line in results.models), default=0)
     words = count(results.questions, "question")
-    return f"{most:,} of {words}" if most and most != results.questions else words
+    if most and most != results.questions:
+        return f"{most:,} of {words}"
+    return words
 
 
 def caption_words(results: Results) -> str:
@@ -497,7 +530,7 @@ def end_words(summary: RunSummary) -> str:
     return f"end {why} after {duration(summary.elapsed)}: {summary.headline}"
 
 
-def suspects_note(suspects: Sequence[tuple[QuestionAccount, str]]) -> str:
+def suspects_note(suspects: Sequence[Suspect]) -> str:
     """Return how to read the table of suspect questions."""
     words = (
         "Read these questions: the right answer of the dataset may be wrong, or the scorer may not read the "
@@ -505,7 +538,9 @@ def suspects_note(suspects: Sequence[tuple[QuestionAccount, str]]) -> str:
         "fraction correct that is higher by 0.5 or more; few trials show this by chance too."
     )
     more = len(suspects) > MOST_SUSPECT
-    return f"The first {MOST_SUSPECT} of {len(suspects):,}. {words}" if more else words
+    if more:
+        return f"The first {MOST_SUSPECT} of {len(suspects):,}. {words}"
+    return words
 
 
 _ENDS = {
@@ -535,11 +570,19 @@ def methods_words(summary: RunSummary) -> str:
     )
     if missing:
         words += f"; {count(missing, 'further trial')} without a score"
+    if discarded := sum(line.discarded_trials for line in asked):
+        words += f"; {count(discarded, 'further trial')} lost, as an earlier draw was given up"
     end = "the run was not finished"
     if results.stop is not None:
         end = f"the run ended when {_ENDS.get(results.stop.reason, 'no more pairs could be decided')}"
-    means = "means of tasks" if results.tasks else "means of the questions' means"
-    rounds = " (from the third pass on, rounds weight the trials of a question)" if results.in_rounds else ""
+    means = "means of the questions' means"
+    if results.tasks:
+        means = "means of tasks"
+    rounds = ""
+    if results.in_rounds:
+        rounds = " (from the third pass on, rounds weight the trials of a question)"
     changed = [text for text in results.warnings if getattr(text, "code", "") == "warning/settings-changed"]
-    note = f"Note: {'; '.join(changed)}." if changed else "No setting was changed during the run."
+    note = "No setting was changed during the run."
+    if changed:
+        note = f"Note: {'; '.join(changed)}."
     return f"{words}; {end}. Scores are the {means}{rounds}, with intervals that hold at every look. {note}"

@@ -125,4 +125,6 @@ def _line(results: Results, model: str) -> ModelResult:
 def _moved(before: ModelResult, now: ModelResult) -> str:
     places = before.rank - now.rank
     arrow = "▲" if places > 0 else "▼"
-    return f" {arrow}{abs(places)}" if places else ""
+    if places:
+        return f" {arrow}{abs(places)}"
+    return ""

@@ -80,7 +80,9 @@ def note_words(line: ModelResult, results: Results) -> str:
 
 def used(results: Results) -> str:
     """Return what a run has used: USD, or tokens if the config gives no price."""
-    return f"{short(results.tokens)} tokens" if results.usd is None else usd(results.usd)
+    if results.usd is None:
+        return f"{short(results.tokens)} tokens"
+    return usd(results.usd)
 
 
 _KINDS = 5
@@ -108,17 +110,23 @@ def state_words(line: ModelResult, results: Results) -> str:
     """Return a model's state with its note."""
     state = state_word(line, results, running=results.stop is None)
     note = note_words(line, results)
-    return f"{state}: {note}" if note else state
+    if note:
+        return f"{state}: {note}"
+    return state
 
 
 def score_name(results: Results) -> str:
     """Return the name of the score that ranks: the mean of question means, of several tasks their mean."""
-    return "mean of tasks" if results.tasks else "mean of questions"
+    if results.tasks:
+        return "mean of tasks"
+    return "mean of questions"
 
 
 def difference_words(pair: PairResult, decimals: int) -> str:
     """Return a difference with its sign, or a score that is to be measured."""
-    return fixed(pair.difference, decimals) if pair.kind == "width" else signed(pair.difference, decimals)
+    if pair.kind == "width":
+        return fixed(pair.difference, decimals)
+    return signed(pair.difference, decimals)
 
 
 def span_words(pair: PairResult, decimals: int) -> str:
@@ -157,7 +165,9 @@ def seconds_words(value: float | None) -> str:
     >>> seconds_words(0.5), seconds_words(None)
     ('0.50 s', '–')
     """
-    return NOTHING if value is None else f"{value:.2f} s"
+    if value is None:
+        return NOTHING
+    return f"{value:.2f} s"
 
 
 def score_decimals(lines: Sequence[ModelResult]) -> int:
@@ -192,5 +202,7 @@ def condition_words(health: EndpointHealth) -> str:
     'does not answer, server 2'
     """
     state = "" if health.state == "in" else SERVER_STATES.get(health.state, inert(health.state))
-    errors = kinds_words(health.errors) if any(health.errors.values()) else ""
+    errors = ""
+    if any(health.errors.values()):
+        errors = kinds_words(health.errors)
     return ", ".join(filter(None, (state, errors)))

@@ -140,7 +140,9 @@ class RunSummary:
 
     def headline_within(self, width: int = 30) -> str:
         """Return the verdict with the labels of the models in place of their names."""
-        return headline(self.results, self.labels(width)) if self.results.models else self.headline
+        if self.results.models:
+            return headline(self.results, self.labels(width))
+        return self.headline
 
     @cached_property
     def open_pairs(self) -> tuple[OpenPair, ...]:
@@ -168,16 +170,32 @@ class RunSummary:
                 kept.append(text)
         return (*kept, *notes)
 
+    @property
+    def warnings_by_kind(self) -> tuple[list[str], list[str]]:
+        """The first warning of each kind, and the others, which say the same of other models."""
+        first: dict[str, str] = {}
+        others = []
+        for text in self.warnings:
+            code = getattr(text, "code", "warning/model")
+            kind = code
+            if code == "warning/model":
+                kind = text.partition(": ")[2]
+            if first.setdefault(kind, text) is not text:
+                others.append(text)
+        return list(first.values()), others
+
     @cached_property
     def outlook(self) -> Outlook | None:
         """What the rest of the run will take; None if that is unknown or nothing is left."""
-        return None if self.stop is not None else outlook(self.results, self.rates.trials)
+        if self.stop is not None:
+            return None
+        return outlook(self.results, self.rates.trials)
 
     @property
     def uncounted(self) -> int:
         """Stored outcomes in no figure: after the last snapshot, or waiting for an earlier answer."""
         asked = [line for line in self.results.models if line.state != "reference"]
-        return max(0, self.known.stored - sum(line.trials + line.missing for line in asked))
+        return max(0, self.known.stored - sum(line.counted_steps for line in asked))
 
 
 def summary_at(
@@ -244,7 +262,9 @@ def evidence_progress(evidence: float, threshold: float) -> float:
 
 def tie_progress(tie_margin: float | None) -> float | None:
     """Return how close a pair is to a tie, clipped to [0, 1]; None without a margin."""
-    return None if tie_margin is None or math.isnan(tie_margin) else min(1.0, max(0.0, tie_margin))
+    if tie_margin is None or math.isnan(tie_margin):
+        return None
+    return min(1.0, max(0.0, tie_margin))
 
 
 def budget_use(line: BudgetLine, spent_before: float, span: float) -> BudgetUse:
@@ -275,13 +295,19 @@ def _rates(results: Results, snapshot: SnapshotRecord, previous: SnapshotRecord 
 
 
 def _rate(now: float, before: float, span: float) -> float | None:
-    return max(0.0, now - before) / span if span > 0 else None
+    if span > 0:
+        return max(0.0, now - before) / span
+    return None
 
 
 def _state(results: Results, alive: bool) -> RunState:
     if results.stop is not None:
-        return "interrupted" if results.stop.reason == "interrupted" else "stopped"
-    return "running" if alive else "interrupted"
+        if results.stop.reason == "interrupted":
+            return "interrupted"
+        return "stopped"
+    if alive:
+        return "running"
+    return "interrupted"
 
 
 def _ordered(results: Results, decisions: Sequence[Decision]) -> Results:
@@ -307,4 +333,6 @@ def _as_called(pair: PairResult, thresholds: Mapping[tuple[frozenset[str], int],
     of_two = pair.kind in ("pair", "not-worse")
     models = (pair.first, pair.second) if of_two else (pair.first,)
     called = thresholds.get((frozenset(models), pair.decided_at), pair.threshold)
-    return pair if called == pair.threshold else replace(pair, threshold=called)
+    if called == pair.threshold:
+        return pair
+    return replace(pair, threshold=called)

@@ -154,7 +154,9 @@ def table_of(
 
 def _classes(one: Column[Any]) -> str:
     side = _CLASSES.get(one.unit, "" if one.unit in _LEFT else "n")
-    return f"{side} spare".strip() if one.spare or one.unit in _INTERVALS else side
+    if one.spare or one.unit in _INTERVALS:
+        return f"{side} spare".strip()
+    return side
 
 
 def _head(one: Column[Any], look: Look) -> Cell:
@@ -229,7 +231,8 @@ _SIDES = {True: "r", False: "l"}
 
 def markdown_table(table: Table) -> str:
     """Return a table as Markdown; names stand whole."""
-    rows = [[md(head.full) for head in table.heads], [_RULES[head.is_number] for head in table.heads]]
+    rows = [[md(head.full) for head in table.heads]]
+    rows.append([_RULES[head.is_number] for head in table.heads])
     rows.extend(list(map(_markdown, row)) for row in table.rows)
     if table.total:
         rows.append(list(map(_markdown_total, table.total)))
@@ -238,11 +241,15 @@ def markdown_table(table: Table) -> str:
 
 def _markdown(cell: Cell) -> str:
     text = md(cell.full)
-    return text.replace("\\[", "[").replace("\\]", "]") if cell.is_number else text
+    if cell.is_number:
+        return text.replace("\\[", "[").replace("\\]", "]")
+    return text
 
 
 def _markdown_total(cell: Cell) -> str:
-    return f"**{cell.text}**" if cell.is_head else _markdown(cell)
+    if cell.is_head:
+        return f"**{cell.text}**"
+    return _markdown(cell)
 
 
 def latex_table(table: Table, caption: str, tex: Callable[[str], str]) -> str:

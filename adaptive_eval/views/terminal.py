@@ -97,7 +97,7 @@ def run_display(summary: RunSummary, *, compact: bool = False, bayes: bool = Fal
 
 
 def render_summary(
-    summary: RunSummary, report: str | PathLike[str] | None = None, *, bayes: bool = False
+    summary: RunSummary, report: str | PathLike[str] | None, *, bayes: bool = False
 ) -> FittedView:
     """Return the summary of a run that has ended, for any width."""
 
@@ -123,7 +123,9 @@ def render_summary(
 
 
 def _lines(console: Console, options: ConsoleOptions, parts: Sequence[RenderableType]) -> list[list[Segment]]:
-    return console.render_lines(Group(*parts), options, pad=False) if parts else []
+    if parts:
+        return console.render_lines(Group(*parts), options, pad=False)
+    return []
 
 
 def _parts(summary: RunSummary, width: int, height: int) -> list[RenderableType]:
@@ -196,7 +198,9 @@ def _cell(column: Column[Row], row: Row, digits: int) -> str:
         return progress_bar(column.value(row))
     if column.unit is Unit.COUNT and column.text is None:
         number = column.value(row)
-        return short(number) if number >= _LARGE else f"{number:,}"
+        if number >= _LARGE:
+            return short(number)
+        return f"{number:,}"
     return inert(column.written(row, digits))
 
 
@@ -262,7 +266,9 @@ def leaderboard(summary: RunSummary, width: int, rows: int, *, bayes: bool = Fal
 
 
 def _with_rest(table: Table, more: int, where: str, width: int) -> RenderableType:
-    return Group(table, _cut(f"⋯ {more} more {where}", width)) if more else table
+    if more:
+        return Group(table, _cut(f"⋯ {more} more {where}", width))
+    return table
 
 
 def _axis(scale: Axis) -> str:
@@ -372,14 +378,21 @@ def _errors(summary: RunSummary, width: int) -> list[Text]:
         condition = condition_words(health)
         if condition and (health.state != "left" or any(health.errors.values())):
             words.append(f"{names[health.model]} {condition}")
-    return [_cut(Text.assemble(("Endpoint errors: ", BAD), "; ".join(words)), width)] if words else []
+    if words:
+        return [_cut(Text.assemble(("Endpoint errors: ", BAD), "; ".join(words)), width)]
+    return []
 
 
 def _warnings(summary: RunSummary, most: int) -> list[Text]:
-    """Return the first warnings, and how many there are more."""
-    lines = [Text.assemble(("Warning: ", BAD), inert(text)) for text in summary.warnings[:most]]
-    more = len(summary.warnings) - most
-    return [*lines, Text(f"⋯ {count(more, 'more warning')}")] if more > 0 else lines
+    """Return the warnings, of too many the first of each kind, and how many there are more."""
+    warnings: Sequence[str] = summary.warnings
+    if len(warnings) > most:
+        warnings = summary.warnings_by_kind[0][:most]
+    lines = [Text.assemble(("Warning: ", BAD), inert(text)) for text in warnings]
+    more = len(summary.warnings) - len(warnings)
+    if more > 0:
+        return [*lines, Text(f"⋯ {count(more, 'more warning')}")]
+    return lines
 
 
 def _endpoints(summary: RunSummary, width: int) -> RenderableType:

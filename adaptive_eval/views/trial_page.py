@@ -30,6 +30,7 @@ def trial_page(
     others: Sequence[TrialRecord],
     attempts: Sequence[AttemptRecord],
     numbers: Mapping[str, int],
+    expected: str | None,
 ) -> WholePage:
     """Return the page of a trial, with the answers of `others`; `numbers` name models in addresses."""
     key, request = record.request.key, record.request
@@ -37,7 +38,7 @@ def trial_page(
     badges = [badge(record)]
     if record.after_stop:
         badges.append(("after the stop", ""))
-    sections = [*_texts(record, _base(record, numbers))]
+    sections = [*_texts(record, _base(record, numbers), expected)]
     if others:
         remark = note(f"Answers to the same question, repeat {request.repeat}: first those that differ.")
         side = Side([list(_other(one, numbers, is_own=one is record)) for one in (record, *others)])
@@ -54,16 +55,16 @@ def trial_page(
 
 
 def badge(record: TrialRecord) -> tuple[str, str]:
-    """Return what a trial came to in words, and its colour."""
+    """Return what a trial came to in a few words, and its colour."""
     kind, words = outcome(record)
-    return words, _COLOURS.get(kind, "")
+    return words.partition(": ")[0], _COLOURS.get(kind, "")
 
 
 def _base(record: TrialRecord, numbers: Mapping[str, int]) -> str:
     return f"../{numbers[record.request.key.model]}/{record.request.key.index}"
 
 
-def _texts(record: TrialRecord, base: str) -> Iterator[PageSection]:
+def _texts(record: TrialRecord, base: str, expected: str | None) -> Iterator[PageSection]:
     """Yield the prompt, the answer, why it has its score, and the reasoning."""
     messages = messages_of(record.sent)[:_MOST_MESSAGES]
     for number, (role, content) in enumerate(messages):
@@ -73,7 +74,7 @@ def _texts(record: TrialRecord, base: str) -> Iterator[PageSection]:
     answer, score = record.completion, record.score
     if answer is not None:
         yield PageSection("answer", "Answer", [_said(record, base, ALONE)])
-    why = why_words(record)
+    why = why_words(record, expected)
     if why:
         yield PageSection("why", "Why", list(map(Para, why)))
     if answer is not None and answer.reasoning:
@@ -86,7 +87,9 @@ def _texts(record: TrialRecord, base: str) -> Iterator[PageSection]:
 
 def _said(record: TrialRecord, base: str, most: int) -> Block:
     words = answer_text(record.completion)
-    return Passage("Answer", words, most, f"{base}/answer.txt") if words else Para("The answer is empty.")
+    if words:
+        return Passage("Answer", words, most, f"{base}/answer.txt")
+    return Para("The answer is empty.")
 
 
 def _other(one: TrialRecord, numbers: Mapping[str, int], *, is_own: bool) -> Iterator[Block]:

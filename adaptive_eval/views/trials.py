@@ -56,7 +56,9 @@ _OTHERS = 5
 
 
 def _category(record: TrialRecord) -> int | None:
-    return None if record.score is None else record.score.category
+    if record.score is None:
+        return None
+    return record.score.category
 
 
 def prompt_text(record: TrialRecord) -> str:
@@ -79,11 +81,15 @@ def outcome(record: TrialRecord) -> tuple[str, str]:
         return "bad", f"not scored: {record.missing}"
     right = record.score.signals.get("is_correct")
     if isinstance(right, bool):
-        return ("good", "correct") if right else ("bad", "wrong")
+        if right and _is_lowest(record.score):
+            return "bad", "cut off, counts as wrong"
+        if right:
+            return ("good", "correct")
+        return ("bad", "wrong")
     return "plain", _result(record.score)
 
 
-def why_words(record: TrialRecord, expected: str | None = None) -> list[str]:
+def why_words(record: TrialRecord, expected: str | None) -> list[str]:
     """Return what was read from an answer, what was expected, and why it has its score."""
     words, score = [], record.score
     if record.missing is not None:
@@ -102,10 +108,18 @@ def why_words(record: TrialRecord, expected: str | None = None) -> list[str]:
 def _result(score: Score, name: str | None = None) -> str:
     """Return category or score of an answer in words."""
     if _is_number(score):
-        lowest = score.category == 0 and score.signals.get("truncated")
-        return "lowest score, truncated" if lowest else f"score {score.signals['score']:g}"
+        if _is_lowest(score):
+            return "lowest score, truncated"
+        return f"score {score.signals['score']:g}"
     named = f" ({inert(name)})" if name else ""
-    return "unscored" if score.category is None else f"category {score.category}{named}"
+    if score.category is None:
+        return "unscored"
+    return f"category {score.category}{named}"
+
+
+def _is_lowest(score: Score) -> bool:
+    """Return whether an answer was cut off and therefore has the lowest score."""
+    return score.category == 0 and bool(score.signals.get("truncated"))
 
 
 def _is_number(score: Score) -> bool:
@@ -125,9 +139,7 @@ _IF_ANY = ("reasoning", "calls", "tool_calls", "missing", "discarded", "reasonin
 """Fields of an answer that are left out if it has none."""
 
 
-def sample_data(
-    record: TrialRecord, categories: Sequence[str] = (), target: str | None = None
-) -> dict[str, Any]:
+def sample_data(record: TrialRecord, categories: Sequence[str], target: str | None = None) -> dict[str, Any]:
     """Return one trial as JSON-able data."""
     request, answer, score = record.request, record.completion, record.score
     data: dict[str, Any] = {
@@ -167,7 +179,7 @@ def sample_data(
 
 
 def sample_lines(
-    record: TrialRecord, categories: Sequence[str] = (), target: str | None = None, *, full: bool = False
+    record: TrialRecord, categories: Sequence[str], target: str | None = None, *, full: bool
 ) -> Iterator[str]:
     """Yield one trial as lines for a terminal; text of models is inert."""
     answer, score = record.completion, record.score
@@ -175,7 +187,9 @@ def sample_lines(
         yield f"{_place(record)} · missing"
         yield f"  why        {inert(record.missing or '')}"
         return
-    late = " · after the stop" if record.after_stop else ""
+    late = ""
+    if record.after_stop:
+        late = " · after the stop"
     yield f"{_place(record)} · {_result(score, _name(score.category, categories))}{late}"
     for label, text in _parts(record, answer):
         shown = text if full else excerpt(text, _HEAD, _TAIL)
@@ -209,7 +223,9 @@ def figure(value: object) -> str:
     """Return a signal in words, a number rounded."""
     if isinstance(value, bool):
         return str(int(value))
-    return f"{value:.4g}" if isinstance(value, float) else as_text(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return as_text(value)
 
 
 def discarded_words(causes: Sequence[DiscardCause]) -> str:
@@ -243,7 +259,9 @@ def _parts(record: TrialRecord, answer: Completion) -> Iterator[tuple[str, str]]
 
 
 def _name(category: int | None, categories: Sequence[str]) -> str | None:
-    return categories[category] if category is not None and category < len(categories) else None
+    if category is not None and category < len(categories):
+        return categories[category]
+    return None
 
 
 Kind: TypeAlias = str
@@ -355,7 +373,7 @@ def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
     kind: Kind = "wrong" if score.extracted is not None else "unparsed"
     if _is_number(score):
         kind = _result(score)
-    elif score.signals.get("is_correct", score.category == top):
+    elif score.signals.get("is_correct", score.category == top) and not _is_lowest(score):
         kind = "right"
     return Example(record, kind, target(record))
 
@@ -363,4 +381,6 @@ def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
 def last_prompt(sent: Mapping[str, Any]) -> str:
     """Return the prompt, or the last message."""
     messages = messages_of(sent)
-    return messages[-1][1] if messages else ""
+    if messages:
+        return messages[-1][1]
+    return ""

@@ -59,7 +59,9 @@ def rank_column(results: Results) -> RankColumn:
         ranks = {line.model: rank_interval(line.rank_low, line.rank_high) for line in results.models}
         return RankColumn("rank", ranks)
     for pair in results.pairs:
-        seen = flipped(pair) if pair.first == baseline else pair
+        seen = pair
+        if pair.first == baseline:
+            seen = flipped(pair)
         found[seen.first] = _PAIR[seen.verdict]
     found[baseline] = "compared" if _is_new(results, baseline) else "baseline"
     return RankColumn("verdict", found, "pair", baseline)
@@ -76,7 +78,9 @@ def _baseline(results: Results, models: list[str]) -> str | None:
 def in_all(pairs: Sequence[PairResult]) -> str | None:
     """Return the only model that is in every pair, if there is one."""
     common = set.intersection(*({pair.first, pair.second} for pair in pairs))
-    return common.pop() if len(common) == 1 else None
+    if len(common) == 1:
+        return common.pop()
+    return None
 
 
 def _is_new(results: Results, model: str) -> bool:
@@ -123,7 +127,9 @@ def target_words(results: Results) -> str:
     >>> target_words(Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None))
     'on these questions'
     """
-    return "on questions like these" if results.target == "population" else "on these questions"
+    if results.target == "population":
+        return "on questions like these"
+    return "on these questions"
 
 
 _FAMILIES = {
@@ -172,7 +178,9 @@ def tie_words(equivalence: float | None) -> str:
     >>> tie_words(0.05), tie_words(None)
     ('tied within ±0.05', 'tied')
     """
-    return "tied" if equivalence is None else f"tied within ±{trimmed(equivalence)}"
+    if equivalence is None:
+        return "tied"
+    return f"tied within ±{trimmed(equivalence)}"
 
 
 def verdict_words(verdict: str, equivalence: float | None = None, kind: ContrastKind = "pair") -> str:
@@ -190,10 +198,14 @@ def verdict_words(verdict: str, equivalence: float | None = None, kind: Contrast
     if kind == "not-worse" and verdict in _CLAIM and verdict != "open":
         return _CLAIM[verdict]
     if kind == "threshold" and verdict in ("better", "worse"):
-        return "above" if verdict == "better" else "below"
+        if verdict == "better":
+            return "above"
+        return "below"
     if verdict == "tie":
         return tie_words(equivalence)
-    return "not resolved" if verdict == "open" else "separated"
+    if verdict == "open":
+        return "not resolved"
+    return "separated"
 
 
 def flipped(pair: PairResult) -> PairResult:
@@ -212,12 +224,16 @@ def flipped(pair: PairResult) -> PairResult:
 
 
 def _negated(value: float | None) -> float | None:
-    return None if value is None else -value
+    if value is None:
+        return None
+    return -value
 
 
 def oriented(pair: PairResult) -> PairResult:
     """Return a decided pair seen from its better model, any other in its own direction, which stays."""
-    return flipped(pair) if pair.kind == "pair" and pair.verdict == "worse" else pair
+    if pair.kind == "pair" and pair.verdict == "worse":
+        return flipped(pair)
+    return pair
 
 
 FEW = 10
@@ -313,7 +329,9 @@ def pair_name(pair: PairResult, names: Mapping[str, str] | None = None) -> str:
     """Return the contrast: ``A − B``, or a model and the width to which it is measured."""
     names = names or {}
     first, second = names.get(pair.first, pair.first), names.get(pair.second, pair.second)
-    return f"{first}, {second}" if pair.kind == "width" else f"{first} − {second}"
+    if pair.kind == "width":
+        return f"{first}, {second}"
+    return f"{first} − {second}"
 
 
 def left_open(results: Results) -> frozenset[str]:
@@ -338,12 +356,16 @@ def state_word(line: ModelResult, results: Results, *, running: bool) -> str:
     if line.state in ("stopped", "reference"):
         return line.state
     if line.state == "retired":
-        return "unresolved" if line.model in left_open(results) else "resolved"
+        if line.model in left_open(results):
+            return "unresolved"
+        return "resolved"
     if running and line.waits_for:
         return f"waits for {_some(line.waits_for)}"
     if running:
         return "active"
-    return "unresolved" if results.pairs else "done"
+    if results.pairs:
+        return "unresolved"
+    return "done"
 
 
 def waiting_words(results: Results) -> list[str]:
@@ -356,7 +378,9 @@ def waiting_words(results: Results) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" (+{len(names) - 1})" if len(names) > 1 else ""
+    more = ""
+    if len(names) > 1:
+        more = f" (+{len(names) - 1})"
     return cut(inert(names[0]), 18) + more
 
 
@@ -400,8 +424,10 @@ def saving(results: Results) -> tuple[int, int] | None:
     if any(line.state == "stopped" for line in asked):
         return None
     issued = sum(line.issued for line in asked)
-    uniform = len(asked) * max(line.trials + line.missing for line in asked)
-    return (issued, uniform) if uniform > 0 else None
+    uniform = len(asked) * max(line.counted_steps for line in asked)
+    if uniform > 0:
+        return (issued, uniform)
+    return None
 
 
 def fixed_length(results: Results) -> tuple[int, int] | None:
@@ -503,7 +529,9 @@ the prompt and rescore, or set on: {nothing_found: wrong}
     if found["cause"] == "scorer":
         return f"{share} could not be scored: {found['said']}"
     examples = [f"'{cut(inert(text), _LONGEST_EXAMPLE)}'" for text in found["examples"]]
-    shown = f", such as {', '.join(examples)}" if examples else ""
+    shown = ""
+    if examples:
+        shown = f", such as {', '.join(examples)}"
     return (
         f"{share} hold nothing that its scorer can read{shown}: fix its pattern or the prompt and rescore, "
         "or set on: {nothing_found: wrong}"

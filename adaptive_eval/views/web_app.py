@@ -27,13 +27,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from adaptive_eval.errors import RunFileError, RunNotFound
 from adaptive_eval.http_server import listen
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import AttemptRecord, TrialRecord
+from adaptive_eval.store.records import AttemptRecord, TargetLookup, TrialRecord
 from adaptive_eval.trial import TrialKey
 from adaptive_eval.views.answer_list import Wanted, key_named, part_of, samples_page
 from adaptive_eval.views.inert import download
 from adaptive_eval.views.page import Live, problem, render, style_source
 from adaptive_eval.views.trial_page import trial_page
-from adaptive_eval.views.trials import others_on, prompt_text
+from adaptive_eval.views.trials import no_targets, others_on, prompt_text
 from adaptive_eval.views.web_connections import bounded_server
 from adaptive_eval.views.web_runs import Folder, in_address, open_folder, runs_page
 
@@ -117,9 +117,16 @@ class Guard:
 _GRACE = 2  # seconds for answers under way when Ctrl-C comes
 
 
-def serve(path: Path, *, host: str, port: int, ready: Callable[[str], None]) -> None:
+def serve(
+    path: Path,
+    *,
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+    targets: Callable[[RunReader], TargetLookup] = no_targets,
+) -> None:
     """Serve the page of a run, or of all runs in a folder, until SIGINT or SIGTERM."""
-    token, folder = new_token(), open_folder(path)
+    token, folder = new_token(), open_folder(path, targets)
     try:
         folder.render_single()
         listener = listen(host, port)
@@ -150,7 +157,9 @@ def _shown(host: str) -> str:
     """Return `host` as part of an address; every interface is reached by this machine's name."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         return socket.gethostname()
-    return f"[{host}]" if ":" in host else host
+    if ":" in host:
+        return f"[{host}]"
+    return host
 
 
 _STATIC = Path(__file__).parent / "static"
@@ -201,7 +210,7 @@ class _Site:
         with RunReader(watch.directory) as reader:
             others = others_on(reader, record, watch.models())
         live = Live("../../../../", not self._folder.single)
-        html = render(trial_page(record, others, attempts, numbers), live).encode()
+        html = render(trial_page(record, others, attempts, numbers, watch.target(record)), live).encode()
         return _answer(request, hashlib.sha256(html).hexdigest()[:16], html)
 
     def samples(self, request: Request) -> Response:
@@ -215,7 +224,7 @@ class _Site:
             filters = wanted.filters(models, tasks, watch.top)
             part = part_of(reader, wanted, filters, beyond, back=back and beyond is not None)
             numbers = {name: place for place, name in enumerate(models)}
-            answers = samples_page(wanted, part, models, tasks, numbers, watch.targets(reader))
+            answers = samples_page(wanted, part, models, tasks, numbers, watch.target)
         live = Live("../../", not self._folder.single, follows=False)
         html = render(answers, live).encode()
         return _answer(request, hashlib.sha256(html).hexdigest()[:16], html)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from adaptive_eval.errors import RunFileError, RunNotFound, UsageError
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import TargetLookup
+from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.store.run_files import RunFiles
 from adaptive_eval.views.blocks import Block, Para, WholePage, note
 from adaptive_eval.views.column_types import Column, Unit
@@ -55,10 +55,10 @@ class WatchedRun:
     ) -> None:
         self.directory = directory
         self._files = RunFiles(directory)
-        self._listed, self.targets, self._running = listed, targets, running
+        self._listed, self._targets, self._running = listed, targets, running
         self.top = 1  # the highest category
         self._ticks, self._effort = ticks, effort
-        self._lock = threading.RLock()
+        self._lock, self._target_lock = threading.RLock(), threading.Lock()
         self._rendered: Rendered | None = None
         self._mark: tuple[object, ...] = ()
         self._names: list[str] = []
@@ -70,6 +70,15 @@ class WatchedRun:
         self._reader = RunReader(self.directory)
         self._attachment = Attachment(self._reader, time.time, self._running)
         self._course: WatchedCourse | None = None
+        self._target: TargetLookup | None = None
+
+    def target(self, record: TrialRecord) -> str | None:
+        """Return the expected answer of a trial; None if it is not known."""
+        with self._target_lock:  # reading a dataset takes longer than the page may wait
+            if self._target is None:
+                with RunReader(self.directory) as reader:
+                    self._target = self._targets(reader)
+            return self._target(record)
 
     def close(self) -> None:
         """Close the run file."""
@@ -166,7 +175,9 @@ def runs_page(rows: Sequence[RunRow], directory: str) -> WholePage:
 def _state(row: RunRow) -> str:
     if row.summary is None:
         return "unreadable"
-    return row.summary.stop.reason.replace("_", " ") if row.summary.stop else row.summary.state
+    if row.summary.stop:
+        return row.summary.stop.reason.replace("_", " ")
+    return row.summary.state
 
 
 def _colour(row: RunRow) -> str:
@@ -176,7 +187,9 @@ def _colour(row: RunRow) -> str:
 
 def _decided(row: RunRow) -> float | None:
     pairs = () if row.summary is None else row.summary.results.pairs
-    return len(row.summary.decided_pairs) / len(pairs) if row.summary is not None and pairs else None
+    if row.summary is not None and pairs:
+        return len(row.summary.decided_pairs) / len(pairs)
+    return None
 
 
 def _decided_words(row: RunRow) -> str:
@@ -199,9 +212,12 @@ _COLUMNS: tuple[Column[RunRow], ...] = (
 class Folder:
     """Runs by the name of their directory, each watched from the moment its page is first opened."""
 
-    def __init__(self, path: Path, *, single: bool) -> None:
+    def __init__(
+        self, path: Path, *, single: bool, targets: Callable[[RunReader], TargetLookup] = no_targets
+    ) -> None:
         self.path = path
         self.single = single
+        self._targets = targets
         self._watches: dict[str, WatchedRun] = {}
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[object, RunRow]] = {}
@@ -221,7 +237,7 @@ class Folder:
                 directory = self.runs().get(name)  # never a path from outside
                 if directory is None:
                     raise RunNotFound(f"no run {name!r} in {self.path}")
-                self._watches[name] = WatchedRun(directory, listed=not self.single)
+                self._watches[name] = WatchedRun(directory, listed=not self.single, targets=self._targets)
             return self._watches[name]
 
     def render_single(self) -> None:
@@ -266,20 +282,22 @@ def in_address(name: str) -> str:
     return quote(name, safe="", errors="surrogateescape")
 
 
-def open_folder(path: Path) -> Folder:
-    """Return the run at `path`, or the runs in it."""
+def open_folder(path: Path, targets: Callable[[RunReader], TargetLookup] = no_targets) -> Folder:
+    """Return the run at `path`, or the runs in it; `targets` looks up the expected answers of one."""
     if RunFiles(path).database.exists():
         RunReader(path).close()
-        return Folder(path, single=True)
+        return Folder(path, single=True, targets=targets)
     if not path.is_dir():
         raise UsageError(
             f"{path} is neither a run nor a folder of runs: name a directory that run has made, or runs/"
         )
-    return Folder(path, single=False)
+    return Folder(path, single=False, targets=targets)
 
 
 def _last_change(row: RunRow) -> float:
-    return row.summary.updated or 0.0 if row.summary is not None else 0.0
+    if row.summary is not None:
+        return row.summary.updated or 0.0
+    return 0.0
 
 
 def _at_rest(row: RunRow) -> bool:

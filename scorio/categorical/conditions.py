@@ -164,7 +164,9 @@ def finite_number(value: object) -> float | None:
     """Return `value` as a float, or None if it is not a finite number; a bool is none."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
-    return float(value) if math.isfinite(value) else None
+    if math.isfinite(value):
+        return float(value)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +227,9 @@ class Grammar:
         found = []
         for key, value in others.items():
             found.append(Condition("compare", name=key, operands=(left, self._operand(data, value))))
-        return found[0] if len(found) == 1 else Condition("and", tuple(found))
+        if len(found) == 1:
+            return found[0]
+        return Condition("and", tuple(found))
 
     def _operand(self, data: object, value: object) -> Operand:
         if isinstance(value, str) and value in self.thresholds:

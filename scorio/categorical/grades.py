@@ -74,7 +74,7 @@ def evaluate_schema(
         raise KeyError(f"schema_id must be one of {', '.join(_GRADES)}; got {schema_id!r}")
     columns = signals if isinstance(signals, dict) else load_records(signals)
     cuts = Thresholds.from_columns(columns) if thresholds is None else thresholds
-    groups = np.array([str(group) for group in columns[group_key]])
+    groups = np.array(list(map(str, columns[group_key])))
     names, grades = _GRADES[schema_id]
     grade = np.asarray(grades)[tuple(_is_high(columns, name, cuts) for name in names)]
     results: Results = {}

@@ -48,7 +48,7 @@ def check_partition(where: str, categories: Sequence[tuple[str, Condition]]) -> 
     thresholds = {operand.name: values for operand, values in cases.items() if operand.kind == "threshold"}
     signals = {operand.name: values for operand, values in cases.items() if operand.kind == "signal"}
     scope = Scope(signals, thresholds)
-    undecided = np.ones([len(axis) for axis in axes.values()], dtype=np.bool_)
+    undecided = np.ones(list(map(len, axes.values())), dtype=np.bool_)
     for label, condition in categories:
         found = undecided & condition.truth(scope).holds
         if not found.any():
@@ -94,7 +94,9 @@ def _axes(conditions: Sequence[Condition]) -> dict[Operand, Floats]:
 
 def _range(operand: Operand) -> tuple[float, float]:
     kind = BASE_SIGNALS.get(operand.name) if operand.kind == "signal" else None
-    return (-math.inf, math.inf) if kind is None else (kind.low, kind.high)
+    if kind is None:
+        return (-math.inf, math.inf)
+    return (kind.low, kind.high)
 
 
 def _is_flag(operand: Operand) -> bool:
@@ -104,7 +106,7 @@ def _is_flag(operand: Operand) -> bool:
 def _cells(cuts: Sequence[float], per_gap: int) -> list[float]:
     """Return each cut, and `per_gap` values in each gap between, below and above the cuts."""
     if not cuts:
-        return [float(i) for i in range(per_gap)]
+        return list(map(float, range(per_gap)))
     steps = range(1, per_gap + 1)
     values = list(cuts)
     for i in steps:

@@ -146,7 +146,9 @@ def _row(record: Mapping[str, Any], source: str) -> dict[str, Any]:
 def _find(record: Any, keys: Sequence[str]) -> Any:
     for key in keys:
         record = record.get(key) if isinstance(record, Mapping) else None
-    return record if keys else None
+    if keys:
+        return record
+    return None
 
 
 def _number(value: Any) -> float:

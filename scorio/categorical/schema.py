@@ -188,6 +188,7 @@ class Schema:
         among = names_in(rule.among for rule in rules if rule.among is not None)
         needed = used.signals | among.signals | {rule.signal for rule in rules}
         weights = data.get("weights")
+        given = {key: value for key, value in fixed.items() if key in used.thresholds | among.thresholds}
         schema = cls(
             name=name,
             title=str(data.get("title", name)),
@@ -195,9 +196,7 @@ class Schema:
             categories=categories,
             weights=None if weights is None else check_weights(weights, categories, where),
             threshold_rules=rules,
-            given_thresholds={
-                key: value for key, value in fixed.items() if key in used.thresholds | among.thresholds
-            },
+            given_thresholds=given,
             signals=needed,
             optional_signals=(used.optional | among.optional) - needed,
             _definition=copy.deepcopy(dict(data)),

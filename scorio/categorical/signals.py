@@ -155,7 +155,8 @@ class Signals:
         """
         if not records:
             raise ValueError("records is empty: give one mapping per attempt")
-        shape = (len(records),) if shape is None else shape
+        if shape is None:
+            shape = (len(records),)
         if int(np.prod(shape)) != len(records):
             raise ValueError(f"shape {shape} does not hold {len(records)} records")
         columns: dict[str, ArrayLike | None] = {}

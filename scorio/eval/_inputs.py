@@ -123,7 +123,9 @@ def read_trials(name: str, R: Given, categories: int, missing: Missing, *, model
     outcomes, absent = _read_outcomes(name, R, missing, models)
     _check_categories(name, outcomes, categories - 1, f"there are {categories} weights")
     trials = outcomes.astype(np.int64)
-    return trials if absent is None else np.where(absent, -1, trials)
+    if absent is None:
+        return trials
+    return np.where(absent, -1, trials)
 
 
 def read_prior(
@@ -138,7 +140,8 @@ def read_prior(
         if R0 is not None:
             raise ValueError("R0 must be None when prior_counts is given: both are prior trials")
         table = _integral("prior_counts", as_array("prior_counts", prior_counts))
-        table = table[None, :] if table.ndim == 1 else table
+        if table.ndim == 1:
+            table = table[None, :]
         if table.shape not in (shape, shape[-2:]):
             allowed = f"{shape[-2:]} or {shape}" if models else f"{shape}"
             raise ValueError(f"prior_counts must have shape {allowed}; got {table.shape}")
@@ -153,7 +156,9 @@ def read_prior(
     if array.ndim == 1 and not models and array.size % questions == 0:
         array = array.reshape(questions, -1)
     if array.shape[:-1] not in ((questions,), shape[:-1]):
-        shared = f", shared by all models, or ({models[0]}, {questions}, D)" if models else ""
+        shared = ""
+        if models:
+            shared = f", shared by all models, or ({models[0]}, {questions}, D)"
         raise ValueError(f"R0 must have shape ({questions}, D){shared}; got {given}")
     if array.size == 0:
         return None
@@ -222,9 +227,12 @@ def _read_outcomes(name: str, value: Given, missing: Missing, models: bool) -> t
     axis = (..., None) if models else (None, ...)
     if array.ndim == (2 if models else 1):
         array = array[axis]
-        mask = mask[axis] if mask is not None and mask.ndim == array.ndim - 1 > 0 else mask
+        if mask is not None and mask.ndim == array.ndim - 1 > 0:
+            mask = mask[axis]
     if array.ndim != (3 if models else 2):
-        form = "shape (L, M, N), or (L, M) for N = 1" if models else "one or two dimensions"
+        form = "one or two dimensions"
+        if models:
+            form = "shape (L, M, N), or (L, M) for N = 1"
         raise ValueError(f"{name} must have {form}; got shape {array.shape}")
     if array.size == 0:
         least = "model, question" if models else "question"
@@ -271,7 +279,9 @@ def _integral(name: str, array: NDArray[Any]) -> Integers:
     whole = np.isfinite(array) & (array == np.rint(array))
     if not whole.all():
         place = first(~whole)
-        hint = "; missing trials are marked by missing=np.nan" if np.isnan(array[place]) else ""
+        hint = ""
+        if np.isnan(array[place]):
+            hint = "; missing trials are marked by missing=np.nan"
         raise ValueError(f"{name} must hold integers; got {name}{list(place)} = {array[place]}{hint}")
     return array.astype(np.int64)
 
@@ -280,7 +290,9 @@ def _check_categories(name: str, outcomes: Integers, largest: int, why: str) -> 
     if outcomes.min() >= 0 and outcomes.max() <= largest:
         return
     place = first((outcomes < 0) | (outcomes > largest))
-    hint = "; a value that marks missing trials is passed as missing=" if outcomes[place] < 0 else ""
+    hint = ""
+    if outcomes[place] < 0:
+        hint = "; a value that marks missing trials is passed as missing="
     raise ValueError(
         f"{name} must have categories in 0..{largest} ({why}); "
         f"got {name}{list(place)} = {outcomes[place]}{hint}"
@@ -305,8 +317,11 @@ def _read_counts(counts: ArrayLike, R: Given, missing: Missing, size: int, model
     if missing is not None:
         raise ValueError(f"missing must be None when counts is given; got {missing!r}")
     table = as_array("counts", counts)
-    table = table[None, :] if table.ndim == 1 and not models else table
-    form = "(models, questions, categories)" if models else "(questions, categories)"
+    if table.ndim == 1 and not models:
+        table = table[None, :]
+    form = "(questions, categories)"
+    if models:
+        form = "(models, questions, categories)"
     if table.ndim != (3 if models else 2) or table.size == 0 or table.shape[-1] != size:
         raise ValueError(f"counts must have shape {form} with {size} categories; got shape {table.shape}")
     if table.max() > MOST_COUNTED // size:
@@ -338,8 +353,12 @@ def read_question_weights(weights: ArrayLike | None, questions: int) -> Floats |
 def _uniform(n: Integers) -> Ints | int:
     """Return the common number of trials if there is one: equal counts are a rectangular array."""
     common = n.flat[0]
-    return int(common) if (n == common).all() else n.astype(np.int64)
+    if (n == common).all():
+        return int(common)
+    return n.astype(np.int64)
 
 
 def _place(place: tuple[int, ...]) -> str:
-    return f"question {place[0]}" if len(place) == 1 else f"model {place[0]}, question {place[1]}"
+    if len(place) == 1:
+        return f"question {place[0]}"
+    return f"model {place[0]}, question {place[1]}"

@@ -263,7 +263,7 @@ def _slope(prior: Prior, theta: Floats) -> Floats:
         return (theta - prior.mean) / prior.var
     step = 1e-6
     moved = theta + step * np.vstack([np.eye(theta.size), -np.eye(theta.size)])
-    values = np.array([prior.penalty(row) for row in moved])
+    values = np.array(list(map(prior.penalty, moved)))
     return np.asarray((values[: theta.size] - values[theta.size :]) / (2.0 * step))
 
 

@@ -406,7 +406,9 @@ class GuessedFit:
                     break
                 damping *= 10.0
             if abs(gain) <= SETTLED * (1.0 + value):
-                return there if reached < value else at
+                if reached < value:
+                    return there
+                return at
             at, value, damping = there, reached, damping / 10.0
         # As in ItemFit: Newton's steps may be short in a valley that bends.
         return self._descend(at, max_iter)

@@ -459,7 +459,9 @@ class FitRequest(NamedTuple):
 
 def _items(asked: FitRequest, prior: Prior, regularisation: float | None = None) -> Ranking:
     """Fit the Rasch model, or with `regularisation` of its discriminations 2PL."""
-    name = "rasch" if regularisation is None else "rasch_2pl"
+    name = "rasch_2pl"
+    if regularisation is None:
+        name = "rasch"
     right, made = item_counts(asked.R, asked.missing, prior, name)
     weight = None if regularisation is None else positive("reg_discrimination", regularisation)
     fit = ItemFit(right, made, weight, prior)
@@ -505,7 +507,9 @@ def item_counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple
 
 def with_equals_tied(theta: Floats, prior: Prior, right: Floats, made: Floats) -> Floats:
     """Return `theta`, equal if a prior treats models alike and their answers do not tell them apart."""
-    return _tied_by_symmetry(theta, right, made) if isinstance(prior, SYMMETRIC) else theta
+    if isinstance(prior, SYMMETRIC):
+        return _tied_by_symmetry(theta, right, made)
+    return theta
 
 
 def _tied_by_symmetry(theta: Floats, right: Floats, made: Floats) -> Floats:

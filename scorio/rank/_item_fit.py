@@ -169,7 +169,9 @@ class ItemFit:
             slope = self._terms(at, start.theta, 0.0).slope
             return self._likelihood(at), np.concatenate([slope.theta, slope.b - slope.b.mean(), slope.log_a])
 
-        limit = LARGEST_LOG_DISCRIMINATION if self.regularisation is not None else 0.0
+        limit = 0.0
+        if self.regularisation is not None:
+            limit = LARGEST_LOG_DISCRIMINATION
         bounds: list[tuple[float | None, float | None]] = [(None, None)] * (models + questions)
         bounds += [(-limit, limit)] * questions
         objective = penalised(likelihood, self.prior, models, centred=False)

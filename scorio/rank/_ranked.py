@@ -140,13 +140,17 @@ class Prepared(Counts, total=False):
 def ranked(scores: Floats, method: TieMethod, return_scores: bool, scale: float | None = None) -> Plain:
     """Return the ranks of `scores`, made from numbers of size `scale`, and the scores if `return_scores`."""
     ranks = rank_scores(scores, method, scale=scale)
-    return ScoredRanks(ranks, scores) if return_scores else ranks
+    if return_scores:
+        return ScoredRanks(ranks, scores)
+    return ranks
 
 
 def fitted(theta: Floats, scores: Floats, method: TieMethod, return_scores: bool) -> Plain:
     """Return the ranks of the abilities of an iterative fit, tied up to its accuracy, and the scores."""
     ranks = rank_scores(theta, method, 1e-6, scale=max(1.0, float(np.abs(theta).max())))
-    return ScoredRanks(ranks, scores) if return_scores else ranks
+    if return_scores:
+        return ScoredRanks(ranks, scores)
+    return ranks
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

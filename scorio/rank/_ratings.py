@@ -113,7 +113,9 @@ def elo(
     """
     step, ratings_before = positive("K", K), finite("initial_rating", initial_rating)
     games, drawn = read_games(R, tie_handling)
-    play = _play_in_pairs if games.shape[1] <= MOST_IN_PAIRS else _play_together
+    play = _play_together
+    if games.shape[1] <= MOST_IN_PAIRS:
+        play = _play_in_pairs
     ratings = play(games, ratings_before, step, drawn)
     return ranked(ratings, method, return_scores, max(abs(ratings_before), step))
 

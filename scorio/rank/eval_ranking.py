@@ -317,7 +317,9 @@ def bayes(
 
 def _normal_quantile(quantile: Any) -> float:
     # True and False are real numbers to Python, but 0 and 1: outside the range.
-    level = float(quantile) if isinstance(quantile, Real) else 0.0
+    level = 0.0
+    if isinstance(quantile, Real):
+        level = float(quantile)
     if not 0.0 < level < 1.0:
         raise ValueError(f"quantile must be a number in (0, 1); got {quantile!r}")
     from scipy.special import ndtri

@@ -10,7 +10,7 @@ _SLACK = 1e-12
 """Slack of a comparison of sums of shares, for rounding."""
 _COUNTED = 20_000
 """Right answers up to which the distribution of their number is computed, not drawn."""
-_TOGETHER = 1 << 21
+DRAWN_TOGETHER = 1 << 21
 """Numbers drawn at once."""
 
 
@@ -21,7 +21,7 @@ def p_within_questions(first: Sequence[Floats], second: Sequence[Floats], draws:
     answers of two kinds only their numbers matter: with equal numbers of trials the p-value is exact.
     """
     number = [(a.size, b.size) for a, b in zip(first, second, strict=True)]
-    pooled = [np.concatenate(both) for both in zip(first, second, strict=True)]
+    pooled = list(map(np.concatenate, zip(first, second, strict=True)))
     kinds = np.unique(np.concatenate(pooled))
     observed = abs(sum(a.mean() - b.mean() for a, b in zip(first, second, strict=True)))
     if kinds.size == 1:
@@ -47,7 +47,9 @@ def _counted(right: Ints, size: Ints, observed: float) -> float:
     difference = of_first / size[0] - (right.sum() - of_first) / size[1]
     less = total[np.abs(difference) < observed - _SLACK]
     more = total[np.abs(difference) >= observed - _SLACK]
-    return float(more.sum()) if less.size else 1.0
+    if less.size:
+        return float(more.sum())
+    return 1.0
 
 
 def _drawn_counts(right: Ints, sizes: Ints, observed: float, draws: int, seed: int) -> float:
@@ -63,7 +65,7 @@ def _drawn(
     rng = np.random.default_rng(seed)
     total = np.zeros(draws)
     for answers, (a, b) in zip(pooled, sizes, strict=True):
-        step = max(1, _TOGETHER // answers.size)
+        step = max(1, DRAWN_TOGETHER // answers.size)
         for start in range(0, draws, step):
             rows = min(step, draws - start)
             shuffled = rng.permuted(np.broadcast_to(answers, (rows, answers.size)), axis=1)

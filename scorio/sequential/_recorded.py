@@ -134,11 +134,15 @@ class ReadOutcomes:
 
     def target(self, target: Target) -> Target:
         """Return the target: trials of a stream are a sample of questions."""
-        return "population" if self.form == "stream" else target
+        if self.form == "stream":
+            return "population"
+        return target
 
     def order(self, order: Order) -> Order:
         """Return the order of the questions: streams keep theirs."""
-        return None if self.form == "stream" else order
+        if self.form == "stream":
+            return None
+        return order
 
     def trials(self) -> Ints:
         """Return categories of shape (L, M, N), -1 if a trial is missing."""
@@ -157,7 +161,7 @@ class ReadOutcomes:
 
     def question_means(self) -> list[Floats]:
         """Return each model's mean score on every question, on the caller's scale."""
-        return [self._means(model) for model in self.models]
+        return list(map(self._means, self.models))
 
     def known_scores(self) -> list[list[Floats]]:
         """Return the scores of each model's trials, one array a question, on the caller's scale."""
@@ -215,10 +219,12 @@ def read_models(
     mask = missing if missing is None or np.ndim(missing) == 0 else np.asarray(missing)
     if is_frame(R):  # a model a column, one trial a question
         array = array.T[:, :, None]
-        mask = mask if not isinstance(mask, np.ndarray) else mask.T[:, :, None]
+        if isinstance(mask, np.ndarray):
+            mask = mask.T[:, :, None]
     elif array.ndim == 2 and labels is not None:  # xarray: models x questions
         array = array[:, :, None]
-        mask = mask if not isinstance(mask, np.ndarray) else mask[:, :, None]
+        if isinstance(mask, np.ndarray):
+            mask = mask[:, :, None]
     if array.ndim != 3 or array.size == 0:
         raise ValueError(
             "R must hold several models: a mapping of names to outcomes, a frame with a model a column and "
@@ -253,7 +259,7 @@ def _recorded(
         said = "; ".join(f"{model.argument} is{_form_in_words(model.values)[1:]}" for model in models)
         raise ValueError(f"{_arguments(models)} must have one form; {said}")
     form: Form = "stream" if forms == {1} else "questions"
-    columns = [_as_matrix(model) for model in models]
+    columns = list(map(_as_matrix, models))
     return ReadOutcomes(names, columns, form, _scale_of(columns, weights, limits))
 
 
@@ -334,7 +340,9 @@ def _shape_in_words(shape: tuple[int, ...]) -> str:
 
 def counted(number: int, thing: str) -> str:
     """Return a number of things in words."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    if number == 1:
+        return f"{number} {thing}"
+    return f"{number} {thing}s"
 
 
 def sequence_of(order: Order, questions: int, *, early_repeats: bool = True) -> TrialSequence:

@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Ints
+from scorio._arrays import AT_ONCE, Bools, Floats, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ON_CLUSTERS, RATES
 from scorio.sequential.contrasts import Target
@@ -45,8 +45,6 @@ ON_QUESTIONS: Final = ON_CLUSTERS
 """The same where questions are a sample, which enter as clusters do."""
 FEW: Final = 2
 """Questions of a run up to which bets on answers alone decide: a variance says too little of so few."""
-CHUNK: Final = 2**14
-"""Contrasts times steps whose bets at all λ are worked on at once."""
 
 
 class Winnings(NamedTuple):
@@ -210,7 +208,9 @@ class AnswerBets:
         """Share of the stake of a pair that is bet."""
         if self.run_sequence.questions <= FEW:
             return 1.0
-        return ON_QUESTIONS if self._by_question else ON_ANSWERS
+        if self._by_question:
+            return ON_QUESTIONS
+        return ON_ANSWERS
 
     def read(self, pairs: Ints, start: int, stop: int) -> Winnings:
         """Read pairs on to step `stop`; return their winnings after steps ``start .. stop-1``.
@@ -222,7 +222,7 @@ class AnswerBets:
         start, stop : int
             Steps of the trial sequence to read.
         """
-        width = stop - start if self._counts else max(1, CHUNK // max(pairs.size, 1))
+        width = stop - start if self._counts else max(1, AT_ONCE // max(pairs.size, 1))
         ends = [*range(start + width, stop, width), stop]
         parts = [self._read(pairs, begin, end) for begin, end in pairwise([start, *ends])]
         if len(parts) == 1:
@@ -261,7 +261,8 @@ class AnswerBets:
         """Return winnings if answers may be copies or are lost, which count with the fewer."""
         self._doubtful = True
         none = np.zeros(change.shape[1:], dtype=bool)
-        copied = none if copied is None else copied
+        if copied is None:
+            copied = none
         surely = running(self._alone[:, pairs], change * ~copied)
         doubt = np.zeros((3, *none.shape), dtype=np.int64)
         doubt[:2], doubt[2] = change * copied, none if lost is None else lost
@@ -302,7 +303,9 @@ class AnswerBets:
         if sequence.questions == 1:
             return np.ones((pairs.size, stop - start), dtype=bool)
         early = cells.rounds.since(start, stop) < sequence.questions * sequence.samples_per_prompt
-        first, second = (sequence.of(models[pairs], start, stop) for models in (self.first, self.second))
+        first, second = (
+            sequence.questions_of(models[pairs], start, stop) for models in (self.first, self.second)
+        )
         return np.asarray(early & (first == second))
 
     # ------------------------------------------------------------------ graded answers, several tasks

@@ -79,8 +79,12 @@ class Answers:
 
     def category(self, model: int, index: int) -> int | None:
         """Return the category at an index, MISSING or DROPPED; None if it is not completed."""
-        answer = int(self.answers[model, index]) if index < self.furthest[model] else NOT_YET
-        return None if answer == NOT_YET else answer
+        answer = NOT_YET
+        if index < self.furthest[model]:
+            answer = int(self.answers[model, index])
+        if answer == NOT_YET:
+            return None
+        return answer
 
     def add(self, model: int, index: int, category: int, *, told: bool = True) -> None:
         """Add one trial's category, MISSING or DROPPED; unless it is `told`, it takes no place in the log."""
@@ -108,7 +112,8 @@ class Answers:
 
     def extend(self, block: Ints, rows: Ints | None = None) -> None:
         """Add the next trials of models at one step, shape (models, steps): a step has one log position."""
-        rows = np.arange(len(self.furthest)) if rows is None else rows
+        if rows is None:
+            rows = np.arange(len(self.furthest))
         start = self.complete[rows[0]]
         stop = start + block.shape[1]
         if stop > self.answers.shape[1]:
@@ -188,16 +193,18 @@ class Answers:
         """
         return self._told[models, start:stop]
 
-    def told_from(self, model: int, index: int) -> int | None:
+    def position_from(self, model: int, index: int) -> int | None:
         """Return the position of a model's first trial from `index` on, of those absorbed; None without one.
 
         An index that needs no trial has the position of the trial before it, however much later it counts.
         """
         known = self.answers[model, index : self.progress[model]] == KNOWN
         index += int(np.append(known, False).argmin())
-        return int(self._told[model, index]) if index < self.progress[model] else None
+        if index < self.progress[model]:
+            return int(self._told[model, index])
+        return None
 
-    def told_by(self, models: Sequence[int], step: int) -> int:
+    def position_by(self, models: Sequence[int], step: int) -> int:
         """Return the position of the log by which all `models` had completed so many steps."""
         return int(self._told[models, step - 1].max())
 
@@ -222,7 +229,7 @@ class Answers:
 
         `questions` is the smallest number of seen questions over the tasks.
         """
-        return self.combine([self.task_scores(task) for task in range(len(self.cells))])
+        return self.combine(list(map(self.task_scores, range(len(self.cells)))))
 
     def task_scores(self, task: int) -> ContrastBlock:
         """Return every model's mean score on one task now, in unit scores; arrays of shape (L, 1)."""

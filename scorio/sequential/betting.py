@@ -40,7 +40,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Integers, Ints, floats
+from scorio._arrays import AT_ONCE, Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target
 from scorio.sequential.control import StoredAnswers, control
@@ -61,8 +61,6 @@ QUIET: Final = (1.0, 0.25, 0.0625)
 """Variances within questions, over θ₀(1 − θ₀), that its first bet is made for, in equal parts."""
 CONTROLLED: Final = 0.8
 """Share of the bets on trials that is on scores less what stored answers predict, if there are some."""
-CHUNK: Final = 2**16
-"""Steps, over all contrasts, that are read at once."""
 
 
 def stakes(value: float) -> tuple[Floats, Floats]:
@@ -176,7 +174,7 @@ class ScoreBets:
         self._weight = np.asarray(weights) * sizes.sum() / sizes
         self._most = MOST / self._weight.max()  # the largest bet on a question
         contrasts = self.models.size
-        tables = [stakes(value) for value in self.values.tolist()]
+        tables = list(map(stakes, self.values.tolist()))
         self._sizes = np.array([size for size, _ in tables]).reshape(contrasts, 2 * SIZES)
         self._shares = np.array([share for _, share in tables]).reshape(contrasts, 2 * SIZES)
         learns = len(cells) > 1 or not cells[0].binary
@@ -218,7 +216,7 @@ class ScoreBets:
             return self._read_groups(self._groups, rows, start, stop)
         pieces, first = [], start
         while start < stop:
-            end = int(min(self._pass_end(self._pass_of(rows), stop), start + CHUNK // rows.size + 1, stop))
+            end = int(min(self._pass_end(self._pass_of(rows), stop), start + AT_ONCE // rows.size + 1, stop))
             part = None if side is None else side[:, start - first : end - first]
             pieces.append(self._read_within_pass(rows, start, end, part))
             while self._pass_end(self._pass_of(rows), stop) <= end:
@@ -292,7 +290,9 @@ class ScoreBets:
             repeat = self._asked(self._scanned, stop)[2]
             while True:
                 this = len(self._ends)
-                before = self._begun[this] if this < self._begun.size else 0
+                before = 0
+                if this < self._begun.size:
+                    before = self._begun[this]
                 places = np.flatnonzero(repeat == this)
                 missing = int(self._offset[-1] - before)
                 if places.size < missing:
@@ -302,8 +302,12 @@ class ScoreBets:
             self._begun = np.pad(self._begun, (0, most - self._begun.size))
             self._begun += np.bincount(repeat, minlength=most)
             self._scanned = stop
-        end = self._ends[number] if number < len(self._ends) else inf
-        return end if end <= stop else inf
+        end = inf
+        if number < len(self._ends):
+            end = self._ends[number]
+        if end <= stop:
+            return end
+        return inf
 
     def _close_pass(self, rows: Ints, stop: int) -> None:
         """Settle the bets question by question on the pass that has ended, and begin the next."""

@@ -15,7 +15,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Ints, floats
+from scorio._arrays import AT_ONCE, Bools, Floats, Ints, floats
 from scorio.sequential.answers import Answers
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts, Target
@@ -27,15 +27,13 @@ from scorio.sequential.evidence import (
     log_evidence_above,
     log_evidence_of_claim,
     log_tie_evidence,
+    measured_radius,
 )
 from scorio.sequential.families import family as family_of
 from scorio.sequential.fixed import fixed_passes
 from scorio.sequential.fold import NEVER, OPEN, STEP_BITS, TIE, Event, Fold, Levels, Piece, moments
 from scorio.sequential.rules import Rule
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
-
-READ_TOGETHER = 16_384
-"""Contrasts that are read together at most: arrays beyond 128 KB cost a page fault for every 4 KB."""
 
 
 def strictest_level(board: Board) -> float:
@@ -181,7 +179,8 @@ class Board:
         """
         if target not in get_args(Target):
             raise ValueError(f"target must be one of {', '.join(get_args(Target))}; got {target!r}")
-        contrasts = Contrasts.pairs(models) if contrasts is None else contrasts
+        if contrasts is None:
+            contrasts = Contrasts.pairs(models)
         each = family_of("pair")
         hypotheses = max(contrasts.hypotheses, 1)
         levels = Levels(family_of(family), each, hypotheses, rule.level, rule.level)
@@ -226,7 +225,9 @@ class Board:
         events = self.fold.read(pieces, self._next_review, self._review)
         self._note_needed()
         self._forget()
-        return self._described(events) if events else []
+        if events:
+            return self._described(events)
+        return []
 
     def lose(self, model: int) -> None:
         """Drop the undecided contrasts of a model that will get no more answers."""
@@ -240,7 +241,9 @@ class Board:
     def reached(self) -> int:
         """Steps that every needed contrast has been read to."""
         needed = self.fold.needed
-        return int(self.fold.progress[needed].min()) if needed.any() else 0
+        if needed.any():
+            return int(self.fold.progress[needed].min())
+        return 0
 
     @property
     def known(self) -> Known:
@@ -259,7 +262,7 @@ class Board:
 
     def interval(self, rows: slice | list[int] = slice(None)) -> tuple[Floats, Floats]:
         """Confidence sequence of some contrasts at the run's confidence, in unit scores."""
-        return self.intervals.of(rows, self.fold.verdict, self.latest)
+        return self.intervals.ends(rows, self.fold.verdict, self.latest)
 
     def undecidable(self, left: Floats, growth: ArrayLike) -> Bools:
         """Return the needed contrasts that `growth` times the trials could hardly decide, for lost answers.
@@ -274,6 +277,7 @@ class Board:
         size, slack = np.abs(latest.difference), left
         low, high = self.interval()
         noise = (high - low) / 2.0 - latest.slack
+        noise = np.where(self.contrasts.measured, self._radius_of_widths(), noise)
         distance = np.maximum(size, 0.5 * (self.margin or 0.0) - size)
         distance = np.where(
             self.contrasts.claimed, np.abs(latest.difference + self.contrasts.claim), distance
@@ -288,6 +292,16 @@ class Board:
         size = np.abs(self.latest.difference) + self.latest.slack
         log_e = log_tie_evidence(size, np.minimum(self.latest.margin, 1e6), margin)
         return np.clip(log_e / self.fold.tie_threshold, 0.0, 1.0)
+
+    @property
+    def progress_to_widths(self) -> Floats:
+        """Return the share of the precision, (wanted width / present width)², that each score has; or NaN."""
+        radius = self._radius_of_widths() + self.latest.slack
+        return np.clip((0.5 * self.contrasts.width / radius) ** 2, 0.0, 1.0)
+
+    def _radius_of_widths(self) -> Floats:
+        """Return by how far each score would be known if now were the look that ends its measurement."""
+        return measured_radius(self.latest.variance, self.alpha / self.contrasts.widths)
 
     def population_interval(self, row: int) -> tuple[float, float]:
         """Return the interval of a known difference or score for questions like these, in unit scores.
@@ -353,13 +367,16 @@ class Board:
 
         The differences may move so far either way, with these variances at the margins of the claims.
         """
-        margin, fold = self.contrasts.claim[rows], self.fold
-        if not self.contrasts.claims:
-            return np.full(difference.shape, np.nan)
-        margin = margin.reshape(-1, *(1,) * (difference.ndim - 1))
-        held = log_evidence_of_claim(difference + move, 0.0, at_margin, margin)[0]
-        failed = log_evidence_of_claim(difference - move, 0.0, at_margin, margin)[1]
-        return np.maximum(held / fold.levels.claim(fold.held), failed / fold.levels.claim(fold.failed))
+        found = np.full(np.broadcast_shapes(difference.shape, move.shape), np.nan)
+        claimed, levels = self.contrasts.claimed[rows], self.fold.levels
+        if claimed.any():
+            margin = self.contrasts.claim[rows][claimed].reshape(-1, *(1,) * (difference.ndim - 1))
+            variance = at_margin[claimed]
+            held = log_evidence_of_claim((difference + move)[claimed], 0.0, variance, margin)[0]
+            failed = log_evidence_of_claim((difference - move)[claimed], 0.0, variance, margin)[1]
+            enough = levels.claim(self.fold.held), levels.claim(self.fold.failed)
+            found[claimed] = np.maximum(held / enough[0], failed / enough[1])
+        return found
 
     # ------------------------------------------------------------------ reading
 
@@ -376,8 +393,8 @@ class Board:
             order = np.argsort(key, kind="stable")
             groups = np.split(ready[order], np.flatnonzero(np.diff(key[order])) + 1)
         for group in groups:
-            for begin in range(0, group.size, READ_TOGETHER):
-                yield group[begin : begin + READ_TOGETHER], int(limit[group[0]])
+            for begin in range(0, group.size, AT_ONCE):
+                yield group[begin : begin + AT_ONCE], int(limit[group[0]])
 
     def _piece(self, rows: Ints, stop: int) -> Piece:
         start, contrasts = int(self.fold.progress[rows[0]]), self.contrasts
@@ -427,9 +444,11 @@ class Board:
         if self._review_every == NEVER:
             return NEVER
         there = [model for model in self._members() if self.answers.progress[model] >= self._review_at]
-        found = [self.answers.told_from(model, self._review_at - 1) for model in there]
+        found = [self.answers.position_from(model, self._review_at - 1) for model in there]
         at = min((position for position in found if position is not None), default=None)
-        return NEVER if at is None else (at << STEP_BITS) + self._review_at
+        if at is None:
+            return NEVER
+        return (at << STEP_BITS) + self._review_at
 
     def _review(self, position: int) -> None:
         """Look at the scores that needed models had at a position of the log, if two more were 0 and 1.

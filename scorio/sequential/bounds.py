@@ -26,6 +26,7 @@ from scorio.sequential.evidence import (
     log_evidence_above,
     log_mean,
     log_tie_evidence,
+    measured_radius,
 )
 from scorio.sequential.fold import Levels
 from scorio.sequential.reference import LEAST_VARIANCE
@@ -87,7 +88,9 @@ class Sample:
     @property
     def _left(self) -> float:
         """Share of the variance of a pair that is left at least: stored results may take some of it away."""
-        return LEAST_VARIANCE if self.stored and not self.clustered else 1.0
+        if self.stored and not self.clustered:
+            return LEAST_VARIANCE
+        return 1.0
 
     def decidable(self, contrasts: Contrasts, levels: Levels, margin: float | None) -> Bools:
         """Return which contrasts can be decided: by some answers, at the first threshold.
@@ -112,10 +115,10 @@ class Sample:
                 above = log_evidence_above(np.ones(least.shape), least, margin)
                 can |= ~contrasts.single & (above >= log(levels.claims / levels.alpha))
         can |= contrasts.claimed  # of claims no bound is known
-        wide = 2.0 * float(confidence_radius(single, levels.alpha))
         for row in np.flatnonzero(contrasts.single).tolist():
             if contrasts.measured[row]:
-                can[row] = wide <= contrasts.width[row]
+                radius = float(measured_radius(single, levels.alpha / contrasts.widths[row]))
+                can[row] = 2.0 * radius <= contrasts.width[row]
             else:
                 most = most_winnings(float(contrasts.value[row]), self.sizes, self.weights)
                 can[row] |= most >= winner

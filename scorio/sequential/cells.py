@@ -159,7 +159,9 @@ class Cells:
     def asked(self) -> Ints:
         """Number of different questions that each model was asked so far, shape (L, 1)."""
         steps = self.progress.tolist()
-        live = np.array([[self.sequence.asked(number)[0]] for number in steps], dtype=np.int64)
+        live = np.array(
+            [[self.sequence.questions_and_repeats(number)[0]] for number in steps], dtype=np.int64
+        )
         stored = (self.counts.any(axis=2) | (self.lost > 0)).sum(axis=1, keepdims=True)
         return np.asarray(np.maximum(live, stored))
 
@@ -222,7 +224,7 @@ class Cells:
         """Follow the models some of whose answers may be copies, from their first step on."""
         for model in set(models.tolist()) & set(self._copies.models):
             start, row = self._copies.absorbed(model), np.array([model])
-            questions = self.sequence.of(row, start, stop)[0]
+            questions = self.sequence.questions_of(row, start, stop)[0]
             self._copies.absorb(model, questions, self.categories[model, start:stop])
 
     @property
@@ -239,7 +241,7 @@ class Cells:
         return np.concatenate([self._copies.left(model, 0, 1) for model in references.tolist()], axis=1)
 
     def _pay(self, models: Integers, start: int, costs: Floats) -> None:
-        at = models[:, None], self.sequence.of(models, start, start + costs.shape[1])
+        at = models[:, None], self.sequence.questions_of(models, start, start + costs.shape[1])
         np.add.at(self._paid[0], at, costs > 0.0)
         np.add.at(self._paid[1], at, costs)
 
@@ -256,7 +258,9 @@ class Cells:
 
     def pieces(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Cut steps where they cannot be taken at once: where a model's own rounds begin or are laid out."""
-        return [(start, stop)] if self.rounds is None else self.rounds.pieces(start, stop)
+        if self.rounds is None:
+            return [(start, stop)]
+        return self.rounds.pieces(start, stop)
 
     def _absorb_shared(self, models: Integers, start: int, categories: Integers) -> None:
         """Absorb steps that ask all models the same."""
@@ -273,7 +277,7 @@ class Cells:
         assert self.rounds is not None
         stop = start + categories.shape[1]
         sums = self.rounds.absorb(models, start, categories)
-        questions = self.sequence.of(models, start, stop)
+        questions = self.sequence.questions_of(models, start, stop)
         row, column = np.nonzero(categories >= 0)
         at = (models[row], questions[row, column])
         np.add.at(self.counts, at, self.shares[categories[row, column]])
@@ -394,7 +398,9 @@ class Cells:
     def _seen_questions(self, steps: int) -> Integers | slice:
         """Return the questions among the first `steps` steps."""
         seen = self.sequence.seen(steps)
-        return slice(None) if seen == self.sequence.questions else self.sequence.order[:seen]
+        if seen == self.sequence.questions:
+            return slice(None)
+        return self.sequence.order[:seen]
 
     def _avg_variance(self, n: Integers, sx: Floats, sxx: Floats) -> Floats:
         """Variance of avg@N of each cell; 0 if n = 0."""

@@ -58,9 +58,7 @@ class ClusterSums:
         If `clusters` does not have one entry a question.
     """
 
-    def __init__(
-        self, clusters: NDArray[np.generic], questions: int, pairs: int, *, centred: bool = False
-    ) -> None:
+    def __init__(self, clusters: NDArray[np.generic], questions: int, pairs: int, *, centred: bool) -> None:
         if clusters.shape != (questions,):
             raise ValueError(f"clusters must have one entry a question ({questions}), got {clusters.shape}")
         _, self._cluster, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
@@ -85,9 +83,11 @@ class ClusterSums:
                 old, new = (RATES * (value / self._largest)[:, None] for value in (before, after))
                 self._won[pairs] += np.log1p(new) - np.log1p(old)
                 bets[:, column] = log_mean(self._won[pairs])
-        return Spread(square, size) if self._centred else Spread(square, size, bets)
+        if self._centred:
+            return Spread(square, size)
+        return Spread(square, size, bets)
 
-    def of(self, values: Floats, known: Bools) -> Spread:
+    def spread_of(self, values: Floats, known: Bools) -> Spread:
         """Return the spread of the values of all questions, (pairs, M), of which the `known` count."""
         inside = (np.arange(self._sums.shape[1])[:, None] == self._cluster).T
         sums = values @ inside
@@ -113,4 +113,4 @@ def cluster_spread(cells: Cells, clusters: ArrayLike | None) -> Spread | None:
     number, total, _ = cell_sums(cells.counts, cells.levels)
     means = total / np.maximum(number, 1)
     sums = ClusterSums(np.asarray(clusters), number.shape[1], len(number), centred=True)
-    return sums.of(means, number > 0)
+    return sums.spread_of(means, number > 0)

@@ -445,7 +445,9 @@ class ScoreCourse:
         ends = interval(course, self.board.alpha)
         low, high = (np.clip(end[line], 0.0, 1.0) for end in ends)
         begin, self._steps = self._steps, self._steps + low.size
-        verdict = int(fold.verdict[0]) if self._measured else OPEN
+        verdict = OPEN
+        if self._measured:
+            verdict = int(fold.verdict[0])
         after = np.arange(begin + 1, self._steps + 1) >= fold.decided_at[0]
         if verdict == BETTER:
             low = np.where(after & (high > level), np.maximum(low, level), low)
@@ -490,7 +492,9 @@ class ScoreCourse:
 def _at_least(e_value: float, confidence: float) -> str:
     """Return an e-value in words: evidence is guarded down to the level of the comparison only."""
     limit = 1.0 / (1.0 - confidence)
-    return f"≥ {limit:.4g}" if e_value >= limit * (1.0 - 1e-9) else f"{e_value:.4g}"
+    if e_value >= limit * (1.0 - 1e-9):
+        return f"≥ {limit:.4g}"
+    return f"{e_value:.4g}"
 
 
 class _Reading:

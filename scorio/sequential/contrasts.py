@@ -87,6 +87,12 @@ class Contrasts:
         return ~np.isnan(self.width)
 
     @cached_property
+    def widths(self) -> Ints:
+        """To how many widths the first model of each contrast is measured, at least 1: these share α."""
+        models = int(self.first.max(initial=0)) + 1
+        return np.maximum(np.bincount(self.first[self.measured], minlength=models), 1)[self.first]
+
+    @cached_property
     def claimed(self) -> Bools:
         """Contrasts that are claims: they hold, which is the verdict *better*, or fail, *worse*."""
         return ~np.isnan(self.claim)
@@ -207,14 +213,16 @@ def combined(weights: Sequence[float], blocks: Sequence[ContrastBlock]) -> Contr
     def total(name: str, power: int) -> Floats:
         return np.asarray(sum(weight**power * getattr(block, name) for weight, block in parts))
 
+    questions = np.minimum.reduce([block.questions for block in blocks])
+    trials = np.sum([block.trials for block in blocks], axis=0)
     return ContrastBlock(
         total("difference", 1),
         total("variance", 2),
         total("guarded", 2),
         total("margin", 2),
         total("avg_variance", 2),
-        np.minimum.reduce([block.questions for block in blocks]),
-        np.sum([block.trials for block in blocks], axis=0),
+        questions,
+        trials,
         total("slack", 1),
         *no_bets(blocks[0].difference.shape),
     )

@@ -3,8 +3,10 @@
 What finished models answered predicts part of a new model's answer. A bet on the answer less the predicted
 part has less noise, so it wins sooner ([1]_). The prediction is fixed before the run, and its mean over all
 questions is 0: the bets need no more (:mod:`scorio.sequential.betting`). A wrong prediction delays a call,
-and makes a wrong call no likelier. The stored answers must not be draws of the run itself. So those of a
-prior are not used: under the same seeds the same model may give some of them again.
+and makes a wrong call no likelier. A score that is measured to a width is the mean of the answers less the
+predicted parts, too: it gains until all questions have been asked. The stored answers must not be draws of
+the run itself. So those of a prior are not used: under the same seeds the same model may give some of them
+again.
 
 References
 ----------
@@ -86,6 +88,18 @@ def control(stored: StoredAnswers, weight: Floats, value: float) -> Floats:
     return _slope(stored, weight) * _profile(stored, weight, value)
 
 
+def usual_control(stored: StoredAnswers, questions: slice) -> Floats:
+    """Return :func:`control` of the questions of one task, for a model as good as the stored ones are."""
+    here = StoredAnswers(stored.trials[:, questions], stored.total[:, questions])
+    weight = np.ones(here.trials.shape[1])
+    return control(here, weight, _typical(_means(here, weight)))
+
+
+def _typical(level: Floats) -> float:
+    """Return the mean of mean scores, not too near to 0 or 1."""
+    return min(max(float(level.mean()), EXTREME), 1.0 - EXTREME)
+
+
 def _profile(stored: StoredAnswers, weight: Floats, value: float) -> Floats:
     """Return f − θ₀ of each question, for some stored models together."""
     known = stored.trials > 0
@@ -93,7 +107,7 @@ def _profile(stored: StoredAnswers, weight: Floats, value: float) -> Floats:
     level = _means(stored, weight)[:, None]
     # Models that were asked other questions differ in their levels: only what is beyond them is averaged.
     beyond = np.where(known, mean - level, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    typical = min(max(float(level.mean()), EXTREME), 1.0 - EXTREME)
+    typical = _typical(level)
     trials, pooled = stored.trials.sum(axis=0), np.clip(typical + beyond, 0.0, 1.0)
     score = (trials * pooled + PSEUDO_TRIALS * typical) / (trials + PSEUDO_TRIALS)
     shifted = _shifted(score, weight, value)

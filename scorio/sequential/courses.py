@@ -11,12 +11,15 @@ from scorio.sequential.answer_bets import AnswerBets
 from scorio.sequential.answers import Answers
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import ContrastBlock, Contrasts, joined, no_bets
+from scorio.sequential.control import usual_control
 from scorio.sequential.evidence import (
     FLOOR,
+    MEASURED,
     MIN_TRIALS,
     confidence_radius,
     log_evidence,
     log_evidence_of_claim,
+    measured_radius,
 )
 from scorio.sequential.fold import BETTER, TIE, WORSE, Course, Levels
 from scorio.sequential.pairs import PairReader, Reader, ReaderOptions, ScoreReader
@@ -55,7 +58,8 @@ class Readers:
             options["equivalence"] = None if margins is None else margins[rows]
             options["guard"] = levels.tie(0) if kind == 2 else levels.guard  # bets call winners of scores
             if kind == 2:
-                self._readers[kind] = ScoreReader(cells, first, contrasts.value[rows], **options)
+                lead = _lead(answers, task, contrasts.measured[rows])
+                self._readers[kind] = ScoreReader(cells, first, contrasts.value[rows], lead, **options)
             elif kind == 1:
                 models = np.minimum(first, second), np.maximum(first, second), np.where(first < asked, 1, -1)
                 self._readers[kind] = ReferenceReader(cells, *models, **options)
@@ -203,8 +207,9 @@ class Courses:
 
     def _narrow(self, rows: Ints, block: ContrastBlock) -> Bools:
         """Return where a score's interval is as narrow as its contrast requires."""
-        radius = confidence_radius(block.variance, self._alpha)
-        narrow = 2.0 * (radius + block.slack) <= self._contrasts.width[rows, None]
+        contrasts = self._contrasts
+        radius = measured_radius(block.variance, self._alpha / contrasts.widths[rows, None])
+        narrow = 2.0 * (radius + block.slack) <= contrasts.width[rows, None]
         return narrow & (block.trials >= MIN_TRIALS)
 
     def _estimate(self, rows: Ints, start: int, stop: int) -> ContrastBlock:
@@ -230,6 +235,15 @@ def _margins(contrasts: Contrasts, margin: float | None) -> Floats | None:
     if margin is None and not contrasts.claims:
         return None
     return np.where(contrasts.claimed, contrasts.claim, 1.0 if margin is None else margin)
+
+
+def _lead(answers: Answers, task: int, measured: Bools) -> Floats | None:
+    """Return what stored answers predict of the questions of a task, for the scores that are measured."""
+    if answers.stored is None or answers.target != "benchmark" or not measured.any():
+        return None
+    sizes = answers.run_sequence.sizes
+    begin = sum(sizes[:task])
+    return measured[:, None] * usual_control(answers.stored, slice(begin, begin + sizes[task]))
 
 
 def _of_claims(block: ContrastBlock, margins: Floats) -> tuple[Floats, NDArray[np.int8]]:
@@ -281,7 +295,7 @@ class Intervals:
     alpha: float  # 1 minus the confidence
     margin: float | None  # equivalence margin in unit scores
 
-    def of(self, rows: Rows, verdict: Ints, latest: Course) -> tuple[Floats, Floats]:
+    def ends(self, rows: Rows, verdict: Ints, latest: Course) -> tuple[Floats, Floats]:
         """Return both ends of the confidence sequences of the contrasts `rows`.
 
         Its variance is V_κ, `guarded`. V itself measures how far the answers are from agreement, so it is
@@ -294,7 +308,7 @@ class Intervals:
         radius = confidence_radius(latest.guarded[rows], self.alpha, self.margin)
         measured = self.contrasts.measured[rows]
         if measured.any():
-            radius = np.where(measured, self.of_scores(variance), radius)
+            radius = np.where(measured, self._of_widths(rows, verdict, variance), radius)
         radius = radius + latest.slack[rows]
         low, high = difference - radius, difference + radius
         bet = self.bets[rows]
@@ -312,9 +326,17 @@ class Intervals:
             most = np.where(tie, self.margin, most)
         return np.maximum(low, least), np.minimum(high, most)
 
-    def of_scores(self, variance: Floats) -> Floats:
-        """Return half-widths of the anytime intervals of models' own scores."""
-        return confidence_radius(variance, self.alpha)
+    def _of_widths(self, rows: Rows, verdict: Ints, variance: Floats) -> Floats:
+        """Return half-widths of scores at the look that has ended their measurement, or at any before it."""
+        at_the_look = measured_radius(variance, self.alpha / self.contrasts.widths[rows])
+        return np.where(verdict[rows] == TIE, at_the_look, self.of_scores(variance, measured=True))
+
+    def of_scores(self, variance: Floats, *, measured: bool = False) -> Floats:
+        """Return half-widths of the anytime intervals of scores, `measured` or not.
+
+        Of a score that is measured to a width, the look that ends this has the greater part of the error.
+        """
+        return confidence_radius(variance, self.alpha * (1.0 - MEASURED) if measured else self.alpha)
 
 
 def interval(

@@ -14,14 +14,10 @@ from numpy.typing import ArrayLike
 from scorio._arguments import credibility, one_of, whole
 from scorio._arrays import Floats, Integers, floats
 from scorio.eval._inputs import Missing, read_categories, read_question_weights
-from scorio.sequential._permutations import p_within_questions
+from scorio.sequential._permutations import DRAWN_TOGETHER, p_within_questions
 from scorio.sequential._recorded import Range, ReadOutcomes, counted, read_each
 from scorio.sequential.one_look import WeightedMean, weighted_mean
 from scorio.sequential.one_look_result import FixedTest
-
-_DRAWS = 1 << 21
-"""Random numbers drawn at once."""
-
 
 EQUAL_MEANS = "equal mean scores"
 EXCHANGEABLE: Final = "exchangeable on every question"
@@ -334,7 +330,9 @@ def mcnemar(A: ArrayLike, B: ArrayLike) -> FixedTest:
         raise ValueError("A and B must hold outcomes 0 and 1 for mcnemar; paired_difference takes scores")
     d = _differences(given)
     for_a, discordant = int((d > 0).sum()), int((d != 0).sum())
-    p = float(binomtest(for_a, discordant).pvalue) if discordant else 1.0
+    p = 1.0
+    if discordant:
+        p = float(binomtest(for_a, discordant).pvalue)
     name = "McNemar test"
     return FixedTest(
         name, float(d.mean()), None, None, p, None, 0.95, discordant, EXCHANGEABLE, given.reading
@@ -385,7 +383,9 @@ def bootstrap(
     sums = _cluster_sums(values, clusters)
     sizes = _cluster_sums(np.ones(values.size), clusters)
     if sums.size < FEW_UNITS:
-        other = "mean_score" if B is None else "paired_difference"
+        other = "paired_difference"
+        if B is None:
+            other = "mean_score"
         kind = "questions" if clusters is None else "clusters"
         raise ValueError(
             f"bootstrap needs at least {FEW_UNITS} {kind}: with fewer its interval covers less than it says; "
@@ -478,8 +478,8 @@ def posterior_interval(
 
 
 def _pieces(draws: int, size: int) -> Iterator[slice]:
-    """Yield draws of `size` random numbers each, in pieces of at most :data:`_DRAWS`."""
-    step = max(1, _DRAWS // size)
+    """Yield draws of `size` random numbers each, in pieces of at most :data:`DRAWN_TOGETHER`."""
+    step = max(1, DRAWN_TOGETHER // size)
     for start in range(0, draws, step):
         yield slice(start, min(start + step, draws))
 
@@ -517,7 +517,9 @@ def _of_mean(
 def _unit_means(given: ReadOutcomes) -> Floats:
     """Return the questions' mean scores; the scores of all trials of a single question."""
     means = given.question_means()[0]
-    return means if means.size > 1 else given.known_scores()[0][0]
+    if means.size > 1:
+        return means
+    return given.known_scores()[0][0]
 
 
 def _known_trials(given: ReadOutcomes) -> tuple[list[Floats], list[Floats]]:
@@ -545,4 +547,6 @@ def _groups_of(values: Floats, clusters: ArrayLike | None) -> Integers | None:
 
 def _cluster_sums(values: Floats, clusters: ArrayLike | None) -> Floats:
     groups = _groups_of(values, clusters)
-    return values if groups is None else floats(np.bincount(groups, weights=values))
+    if groups is None:
+        return values
+    return floats(np.bincount(groups, weights=values))

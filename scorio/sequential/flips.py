@@ -82,7 +82,7 @@ class Flips:
     """
 
     def __init__(
-        self, models: int, questions: int, measured: ArrayLike, level: float, scores: Floats | None = None
+        self, models: int, questions: int, measured: ArrayLike, level: float, scores: Floats | None
     ) -> None:
         self._scores = scores
         self.measured = np.zeros(models, dtype=bool)

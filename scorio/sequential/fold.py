@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio._arrays import Bools, Floats, Ints
+from scorio._arrays import AT_ONCE, Bools, Floats, Ints
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence_above
 from scorio.sequential.families import Family
 
@@ -285,7 +285,9 @@ class Fold:
                 else:
                     break
                 self.update_needed()
-        end = self.now if was_needed and not self.needed.any() else NEVER
+        end = NEVER
+        if was_needed and not self.needed.any():
+            end = self.now
         for rows, begins, course in pieces:
             # Where a call has ended all, what came after it is not read: it depends on who looked when.
             steps = (begins <= end).sum(axis=1)
@@ -371,10 +373,6 @@ _LOOK = np.dtype(
 """A moment at which a contrast might be called."""
 
 
-_AT_ONCE = 8192
-"""Future looks that are examined together."""
-
-
 class _Candidates:
     """The looks at which contrasts might be called, if every other one were called before.
 
@@ -413,7 +411,7 @@ class _Candidates:
         self._front = front[(until[front] > fold.now) & (fold.verdict[row[front]] == OPEN)]
         moment, ready = self._ready(self._front)
         while moment == NEVER and self._next < begins.size:
-            further = self._looks_until(begins[min(self._next + _AT_ONCE, begins.size) - 1])
+            further = self._looks_until(begins[min(self._next + AT_ONCE, begins.size) - 1])
             self._front = np.concatenate([self._front, further])
             moment, ready = self._ready(further)
         return moment, ready

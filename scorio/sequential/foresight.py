@@ -63,9 +63,13 @@ class Foresight:
         for column, step in enumerate(steps.tolist()):
             local = run_sequence.local(now), run_sequence.local(now + step)
             for cells, before, after in zip(self._answers.cells, *local, strict=True):
-                (seen, repeats), (seen_then, repeats_then) = map(cells.sequence.asked, (before, after))
+                (seen, repeats), (seen_then, repeats_then) = map(
+                    cells.sequence.questions_and_repeats, (before, after)
+                )
                 rest = cells.sequence.questions - seen
-                left = (cells.sequence.questions - seen_then) / rest if rest else 1.0
+                left = 1.0
+                if rest:
+                    left = (cells.sequence.questions - seen_then) / rest
                 share[column] *= max(left, 0.01) * ((TRUST + repeats) / (TRUST + repeats_then)) ** 2
         return share
 
@@ -135,7 +139,7 @@ class Foresight:
             ahead = answers.answers[model, start:stop]
             here = ahead[answers.run_sequence.task(start, stop) == task]
             local = answers.run_sequence.local(start)[task]
-            asked = cells.sequence.of(np.array([model]), local, local + here.size)[0]
+            asked = cells.sequence.questions_of(np.array([model]), local, local + here.size)[0]
             places.append(model * counts.shape[1] + asked)
             categories.append(here)
         place, category = np.concatenate(places), np.concatenate(categories)

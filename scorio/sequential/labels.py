@@ -100,7 +100,9 @@ class LabelBets:
         if self.groups is None:
             return float(log_mean(self._logs(against, side).sum(axis=0)))
         won = self._won(against, side)
-        return float(log_mean(won[-1])) if len(won) else 0.0
+        if len(won):
+            return float(log_mean(won[-1]))
+        return 0.0
 
     def _won(self, against: float, side: int) -> Floats:
         """Return log winnings after each question, at each λ."""

@@ -63,7 +63,7 @@ MOMENT_LEVELS = np.array([0.0, 0.5, 1.0])
 """Scores whose counts stand for any answers with the same number, sum and sum of squares."""
 
 
-def shares(scores: Floats, *, moments: bool = False) -> NDArray[Any]:
+def shares(scores: Floats, *, moments: bool) -> NDArray[Any]:
     """Return what one answer of each category adds to the counts of its cell.
 
     Parameters

@@ -66,7 +66,9 @@ class _Intake:
         low, high = self.scale.ends
         number = float(outcome) if isinstance(outcome, (Real, np.bool_)) else low - 1.0
         if not low <= number <= high:
-            nan = ". NaN that marks trials without an answer needs missing=np.nan" if number != number else ""
+            nan = ""
+            if number != number:
+                nan = ". NaN that marks trials without an answer needs missing=np.nan"
             raise ValueError(
                 f"outcome must be None or a number between {self.scale.limits}; got {outcome!r}{nan}"
             )
@@ -152,7 +154,7 @@ class Monitor:
         range: Range = None,
         missing: float | None = None,
     ) -> None:
-        self.names = tuple(str(name) for name in models)
+        self.names = tuple(map(str, models))
         if len(self.names) < 2 or len(set(self.names)) < len(self.names):
             raise ValueError(
                 f"models must be at least two different names; got {list(models)}. "

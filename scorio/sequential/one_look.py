@@ -39,7 +39,9 @@ class WeightedMean(NamedTuple):
 
         if self.error > 0.0:
             return 2.0 * float(stdtr(self.freedom, -abs(self.mean) / self.error))
-        return 1.0 if self.mean == 0.0 else 2.0 ** (1 - self.units)
+        if self.mean == 0.0:
+            return 1.0
+        return 2.0 ** (1 - self.units)
 
 
 def weighted_mean(values: Floats, shares: Floats, groups: Integers | None = None) -> WeightedMean:
@@ -52,7 +54,9 @@ def weighted_mean(values: Floats, shares: Floats, groups: Integers | None = None
     if groups is not None:
         sums, sizes = _sums(sums, groups), _sums(sizes, groups)
     square = float(sizes @ sizes)
-    variance = float((sums**2 / (1.0 - 2.0 * sizes + square)).sum()) if sums.size > 1 else 0.0
+    variance = 0.0
+    if sums.size > 1:
+        variance = float((sums**2 / (1.0 - 2.0 * sizes + square)).sum())
     error, rounding = sqrt(variance), 1e-12 * float(np.abs(values).max())
     freedom = square**2 / float((sizes**4).sum()) - 1.0
     return WeightedMean(mean, error if error > rounding else 0.0, freedom, sums.size)
@@ -116,7 +120,9 @@ def look_at_score(
         error = sqrt(max(against * (1.0 - against), 0.0) / answers)
         distance = abs(mean - against)
         p_value = 2.0 * float(stdtr(freedom, -distance / error)) if error > 0.0 else float(distance == 0.0)
-    name = "Wilson" if groups is None else "Wilson, with groups"
+    name = "Wilson, with groups"
+    if groups is None:
+        name = "Wilson"
     low, high = max(middle - reach, 0.0), min(middle + reach, 1.0)
     return FixedTest(name, mean, low, high, p_value, found.error, confidence, found.units)
 
@@ -130,7 +136,9 @@ def _look_at_groups(differences: Floats, shares: Floats, groups: Integers, confi
 
 def _with_groups(found: WeightedMean, groups: Integers | None) -> WeightedMean:
     """Return a mean with one degree of freedom less than groups, the usual ones of cluster-robust errors."""
-    return found if groups is None else found._replace(freedom=found.units - 1.0)
+    if groups is None:
+        return found
+    return found._replace(freedom=found.units - 1.0)
 
 
 def _students(found: WeightedMean, confidence: float, name: str) -> FixedTest:

@@ -29,6 +29,7 @@ from scorio.sequential.evidence import (
     MIXTURE,
     confidence_radius,
     log_evidence_above,
+    measured_radius,
     tie_boundary,
     tie_variance,
 )
@@ -93,7 +94,9 @@ class BoardScores:
 
     def unasked(self, asked: Floats) -> Floats:
         """Return the share of the spread between questions that is left when so many are asked."""
-        return np.ones_like(asked) if self.population else 1.0 - asked / self.questions
+        if self.population:
+            return np.ones_like(asked)
+        return 1.0 - asked / self.questions
 
     def worth(self, steps: Floats, share: Floats) -> Floats:
         """Return the trials of passes that are worth as much as `steps`."""
@@ -146,7 +149,7 @@ class OpenContrasts(Contrasts):
         none = np.nan * late
         return cls(*models, 0.0 * late, none, none, variance, steps, early, late, squares)
 
-    def of(self, values: Floats) -> Floats:
+    def differences(self, values: Floats) -> Floats:
         """Return the differences of values of the models, shape (…, L)."""
         other = np.where(self.single, self.value, values[..., self.second])
         return values[..., self.first] - other
@@ -168,7 +171,9 @@ class OpenContrasts(Contrasts):
         now, then = (bet_steps(one, *kind, sample=scores.population) for one in (self.steps, steps))
         with np.errstate(invalid="ignore"):
             squares = self.squares[:, None] * then / np.maximum(now, 1.0)[:, None]
-            share = ON_QUESTIONS if scores.population else ON_ANSWERS
+            share = ON_ANSWERS
+            if scores.population:
+                share = ON_QUESTIONS
             lead = least_lead(np.nan_to_num(squares), level - log(share))
         return np.where(np.isnan(squares), np.inf, lead / (self.stake * then))
 
@@ -192,7 +197,7 @@ class OpenContrasts(Contrasts):
         """Return :func:`scorio.sequential.contrasts.contrast_variance` of what is expected, shape (P, K)."""
         one = self.sum(scores.within)
         spread = self.sum(scores.between.diagonal())
-        together = 2.0 * scores.between[self.first, self.second] - self.of(scores.score) ** 2
+        together = 2.0 * scores.between[self.first, self.second] - self.differences(scores.score) ** 2
         spread = np.maximum(spread - np.where(self.single, 0.0, together), 0.0)[:, None]
         least = np.where(scores.steps < np.inf, scores.within, np.inf)
         least = np.minimum(least[self.first], np.where(self.single, np.inf, least[self.second]))[:, None]
@@ -350,7 +355,8 @@ class _Boundaries:
         self._square[alone] = np.inf
         self._relative = np.full(variance.shape, np.inf)
         if measured.any():
-            radius = _radius(variance[measured], -np.log(levels.alpha), None)
+            shared = levels.alpha / contrasts.widths[measured, None]
+            radius = measured_radius(variance[measured], shared)
             self._relative[measured] = 2.0 * radius / contrasts.width[measured, None]
             self._relative[:, early] = np.inf
 
@@ -440,8 +446,8 @@ def simulate_calls(
     enough: Bools,
     horizon: float,
     rng: np.random.Generator,
-    paths: int = 100,
-    equivalence: float | None = None,
+    paths: int,
+    equivalence: float | None,
     called: Called = Called(),
 ) -> Calls:
     """Simulate the calls of a board's open contrasts.
@@ -489,7 +495,7 @@ def simulate_calls(
     before, wanted = start, needed(open_, drawn.advance(start), enough)
     for place, step in enumerate(grid.tolist()):
         values, middle = drawn.advance(step), np.sqrt(before * step)
-        difference = contrasts.of(values)
+        difference = contrasts.differences(values)
         np.maximum(peak, ahead.level(place, difference), out=peak)
         ended = ahead.ended(place, difference, spread)
         asked = wanted @ members > 0.0
@@ -528,7 +534,7 @@ def simulate_board(
     *,
     horizon: float,
     rng: np.random.Generator,
-    paths: int = 100,
+    paths: int,
 ) -> Calls:
     """Simulate the calls of some open contrasts of a board; the rest is as in :func:`simulate_calls`."""
     fold = board.fold

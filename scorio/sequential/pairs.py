@@ -121,7 +121,9 @@ class Reader(ABC):
             shared = end <= self.cells.sequence.shared
             read = self._read_shared if shared else self._read_rounds
             blocks.append(read(contrasts, begin, end))
-        return blocks[0] if len(blocks) == 1 else joined(blocks, axis=1)
+        if len(blocks) == 1:
+            return blocks[0]
+        return joined(blocks, axis=1)
 
     @abstractmethod
     def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
@@ -220,7 +222,7 @@ class PairReader(Reader):
         if self._clusters is None:
             spread = Spread((gap**2).sum(axis=1, keepdims=True), np.ones(1))
         else:
-            spread = self._clusters.of(gap, known)
+            spread = self._clusters.spread_of(gap, known)
         asked = np.full(stop - start, self.cells.sequence.questions)
         count = np.broadcast_to(known.sum(axis=1)[:, None], (contrasts.size, stop - start))
         return self._of_paths(contrasts, both, spread, count, asked, np.zeros((contrasts.size, 1)))
@@ -245,7 +247,7 @@ class PairReader(Reader):
         difference = both.difference(mean)
         slack = np.zeros(difference.shape)
         if not path.whole(asked):
-            (least_a, least_b), (most_a, most_b) = map(both.of, path.bounds(asked))
+            (least_a, least_b), (most_a, most_b) = map(both.sides, path.bounds(asked))
             slack = np.maximum(difference - (least_a - most_b), most_a - least_b - difference)
         step = np.ones(1) if self.margins is None else self._typical_step(pairs, first)
         single = both.sum(path.repeats) == 0.0
@@ -260,7 +262,9 @@ class PairReader(Reader):
             return block.for_ties(self.margins[pairs, None], self.target, trials, largest, step)
 
         block = as_read(path)
-        return block if both.without_copies is None else block.widened(as_read(both.without_copies))
+        if both.without_copies is None:
+            return block
+        return block.widened(as_read(both.without_copies))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,20 +276,20 @@ class _Both:
     second: Ints
     without_copies: PathBlock | None = None  # the path as if what may be a copy were one
 
-    def of(self, values: Floats) -> tuple[Floats, Floats]:
+    def sides(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the values of the first models and of the second, from those of each line."""
         return values.take(self.first, axis=0), values.take(self.second, axis=0)
 
     def sum(self, values: Floats) -> Floats:
-        first, second = self.of(values)
+        first, second = self.sides(values)
         return first + second
 
     def difference(self, values: Floats) -> Floats:
-        first, second = self.of(values)
+        first, second = self.sides(values)
         return first - second
 
     def least(self, values: Floats) -> Floats:
-        return np.minimum(*self.of(values))
+        return np.minimum(*self.sides(values))
 
 
 def running(start: Sums, change: Sums) -> Sums:
@@ -304,12 +308,23 @@ class ScoreReader(Reader):
         The moments of the models.
     models, values : ndarray, shape (P,)
         The model of each contrast, and the number.
+    lead : ndarray of float, shape (P, M), optional
+        By how much each question is predicted to exceed the mean of all, 0 on average. A score is then the
+        mean of what is beyond this, which varies less between questions.
     **options
         As in :class:`scorio.sequential.pairs.Reader`.
     """
 
-    def __init__(self, cells: Cells, models: Ints, values: Floats, **options: Unpack[ReaderOptions]) -> None:
-        self._models, self._values = models, values
+    def __init__(
+        self,
+        cells: Cells,
+        models: Ints,
+        values: Floats,
+        lead: Floats | None,
+        **options: Unpack[ReaderOptions],
+    ) -> None:
+        self._models, self._values, self._lead = models, values, lead
+        self._predicted = np.zeros((3, models.size))  # Σ of the leads, of their squares, and leads × means
         super().__init__(cells, models.size, **options, centred=True)
 
     def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
@@ -320,14 +335,37 @@ class ScoreReader(Reader):
             change = np.where(known, path.after - np.where(path.fresh, 0.0, path.before), 0.0)
             questions = sequence.question(start, stop)
             spread = self._clusters.add(contrasts, questions, change, path.fresh & known)
-        block = self._held(contrasts, path, spread, sequence.asked_by(start, stop))
+        asked = sequence.asked_by(start, stop)
+        if self._lead is not None:
+            path = self._beyond(
+                path, contrasts, self._lead[contrasts][:, sequence.question(start, stop)], asked
+            )
+        block = self._held(contrasts, path, spread, asked)
         return self._widened(block, contrasts, path, spread, start, stop)
+
+    def _beyond(self, path: PathBlock, contrasts: Integers, lead: Floats, asked: Ints) -> PathBlock:
+        """Return the path of what is beyond the `lead` of each step's question, where this varies less.
+
+        While a question that was asked has no answer, the path stays as it is: the leads do not cancel out.
+        """
+        known = ~np.isnan(path.after)
+        gained = lead * (path.fresh & known)
+        moved = lead * np.where(known, path.after - np.where(path.fresh, 0.0, path.before), 0.0)
+        sums = running(self._predicted[:, contrasts], np.stack([gained, gained * lead, moved]))
+        self._predicted[:, contrasts] = sums[:, :, -1]
+        total, square = path.total - sums[0], path.square + sums[1] - 2.0 * sums[2]
+        seen = np.maximum(path.seen, 1.0)
+        quieter = square - total**2 / seen < path.square - path.total**2 / seen
+        serves = quieter & (path.seen >= asked)
+        return replace(
+            path, total=np.where(serves, total, path.total), square=np.where(serves, square, path.square)
+        )
 
     def _read_rounds(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         assert self.cells.rounds is not None
         models, begun, spread = self._models[contrasts], self.cells.rounds.begun(start), None
         if self._clusters is not None:
-            spread = self._clusters.of(begun.estimate(models), begun.known(models))
+            spread = self._clusters.spread_of(begun.estimate(models), begun.known(models))
         path = self.cells.path(models, start, stop)
         block = self._held(contrasts, path, spread, self.cells.sequence.questions)
         return self._widened(block, contrasts, path, spread, start, stop)

@@ -178,7 +178,7 @@ class ReferenceReader(Reader):
         sums = np.stack([np.broadcast_to(part.sum(axis=1)[:, None], shape) for part in fixed])
         sums[0] = live.total - sums[0]
         count = np.broadcast_to(both.sum(axis=1)[:, None], shape)
-        spread = None if self._clusters is None else self._clusters.of(gap, both)
+        spread = None if self._clusters is None else self._clusters.spread_of(gap, both)
         # What the reference was not asked is no answer that the other lacks.
         asked = count + np.logical_not(begun.known(models)).sum(axis=1)[:, None]
         return self._of_sums(contrasts, live, sums, count, spread, asked, np.zeros((contrasts.size, 1)), stop)
@@ -266,13 +266,13 @@ class _Results:
     @classmethod
     def of(cls, cells: Cells, references: Ints) -> _Results:
         """Gather the results of some references."""
-        moments = [cells.noise(model) for model in references.tolist()]
+        moments = list(map(cells.noise, references.tolist()))
         score, noise, avg_noise = (np.stack(part) for part in zip(*moments, strict=True))
         latest = cells.latest()
         asked, total = latest.seen[references, 0], latest.total[references, 0]
         centred = np.maximum(latest.square[references, 0] - total**2 / np.maximum(asked, 1.0), 0.0)
-        share = np.stack([cells.lost_share(model) for model in references.tolist()])
-        gone = np.stack([cells.only_lost(model) for model in references.tolist()])
+        share = np.stack(list(map(cells.lost_share, references.tolist())))
+        gone = np.stack(list(map(cells.only_lost, references.tolist())))
         trust, repeats = latest.g[references, 0], latest.r[references, 0]
         wider, avg_wider, left, share_left = cells.left_of(references)
         return cls(

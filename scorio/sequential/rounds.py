@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Bools, Floats, Integers, Ints
+from scorio._arrays import AT_ONCE, Bools, Floats, Integers, Ints
 from scorio.sequential.moments import (
     MISSING,
     MOMENT_LEVELS,
@@ -42,8 +42,6 @@ QUIET = 0.25
 that looks quiet must be shown to be."""
 AHEAD = 0.5
 """Share of a round that is still to be asked when the next one is laid out, so that nothing waits for it."""
-LARGEST = 2**14
-"""Numbers (models x steps x questions) worked on at once: about what the processor's cache holds."""
 
 
 def round_weights(variance: Floats, cost: ArrayLike = 1.0) -> Floats:
@@ -389,13 +387,13 @@ class Rounds:
         """Return the path of some models from `start` on, and the sums of their present round at its end."""
         state = self.begun(start)[models]
         seen = state.weight > 0.0 if only is None else (state.weight > 0.0) & only
-        questions = self.sequence.of(models, start, start + categories.shape[1])
+        questions = self.sequence.questions_of(models, start, start + categories.shape[1])
         estimate = np.where(seen, state.estimate(np.arange(models.size)), 0.0)
         count = seen.sum(axis=1, keepdims=True) * 1.0
         first = estimate.sum(axis=1, keepdims=True)
         centred = (estimate**2).sum(axis=1, keepdims=True) - first**2 / np.maximum(count, 1.0)
         loses = state.lost.any() or sums[3].any() or (categories == MISSING).any()
-        width = max(1, LARGEST // max(seen.size, 1))
+        width = max(1, AT_ONCE // max(seen.size, 1))
         pieces = []
         for begin in range(0, categories.shape[1], width):
             part = slice(begin, begin + width)
@@ -420,7 +418,9 @@ class Rounds:
         every = bool(kept.all())
 
         def of_kept(values: Floats, other: float = 0.0) -> Floats:
-            return values if every else np.where(kept, values, other)
+            if every:
+                return values
+            return np.where(kept, values, other)
 
         prior = state.prior[:, None, None]
         many, has = np.maximum(r, 1.0), r > 0.0
@@ -469,7 +469,7 @@ class _Recorded:
     def extend_own(self, model: int, questions: Ints) -> None:
         """Leave the questions of a round as they are recorded."""
 
-    def of(self, models: Integers, start: int, stop: int) -> Ints:
+    def questions_of(self, models: Integers, start: int, stop: int) -> Ints:
         """Return the recorded questions at some steps."""
         return self.recorded[None, start:stop]
 

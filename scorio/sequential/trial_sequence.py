@@ -215,7 +215,7 @@ class TrialSequence:
             return float("inf")
         return self.shared + self._own_of(model)[0].size
 
-    def of(self, models: Integers, start: int, stop: int) -> NDArray[np.int32]:
+    def questions_of(self, models: Integers, start: int, stop: int) -> NDArray[np.int32]:
         """Return the questions that models are asked at steps ``start .. stop-1``, shape (I, steps)."""
         return self._of(models, start, stop, 0)
 
@@ -272,7 +272,7 @@ class TrialSequence:
         self.ensure(stop)
         return self._seen[start + 1 : stop + 1]
 
-    def asked(self, steps: int) -> tuple[int, int]:
+    def questions_and_repeats(self, steps: int) -> tuple[int, int]:
         """Return the number of different questions among the first `steps` steps, and of repeats."""
         seen = self.seen(min(steps, self.shared))
         return seen, steps - seen
@@ -351,7 +351,7 @@ class RunSequence:
                 TrialSequence(order, samples_per_prompt, rounds_seed, early_repeats=early_repeats)
             )
         self.sequences = tuple(sequences)
-        self.sizes = tuple(int(size) for size in sizes)
+        self.sizes = tuple(map(int, sizes))
         self._task = np.empty(0, dtype=np.int16)
         self._local = np.empty(0, dtype=np.int64)
         self._rounds = 0
@@ -441,7 +441,9 @@ class RunSequence:
             return self.sequences[0].laid_out(model)
         # Every task's rounds begin and end with a pass, and the passes of all tasks lie side by side.
         passes = min(one.laid_out(model) / one.questions for one in self.sequences)
-        return passes if passes == float("inf") else int(passes) * self.questions
+        if passes == float("inf"):
+            return passes
+        return int(passes) * self.questions
 
     def at(self, step: int, model: int = 0) -> tuple[int, int]:
         """Return (task index, question index within the task) of a model's step."""

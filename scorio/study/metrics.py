@@ -176,7 +176,9 @@ class Metric:
     @property
     def first(self) -> int:
         """The smallest number of trials at which the metric is defined (k, or 1 for plug-in metrics)."""
-        return 1 if self.linear or self.name == "naive_pass_at_k" else self.k
+        if self.linear or self.name == "naive_pass_at_k":
+            return 1
+        return self.k
 
     def keys(self, correct: Integers, n: int) -> Ints:
         """Return one integer per model that orders models as the metric does.
@@ -213,7 +215,9 @@ class Metric:
         """Return the difference up to which two keys mean the same score; 0 if keys are exact."""
         if self.linear:
             return 0
-        return _REAL_TOLERANCE if self.name in _BLENDS else _table(self, n, questions)[1]
+        if self.name in _BLENDS:
+            return _REAL_TOLERANCE
+        return _table(self, n, questions)[1]
 
 
 @lru_cache(maxsize=4096)
@@ -241,7 +245,7 @@ def _expected(scores: list[Fraction], n: int) -> list[Fraction]:
         pascal.append([1, *map(add, pascal[row], pascal[row][1:])])
     values = []
     for right, wrong in zip(pascal, reversed(pascal), strict=True):
-        ways = sum(math.prod(each) for each in zip(whole_scores, right, reversed(wrong), strict=True))
+        ways = sum(map(math.prod, zip(whole_scores, right, reversed(wrong), strict=True)))
         values.append(Fraction(ways, pascal[n][k] * unit))
     return values
 

@@ -266,7 +266,7 @@ def recorded(page: Page, name: str, outcomes: Integers) -> dict[str, Any]:
     curves = tau_curves(Bootstrap(outcomes), metrics, **page.run(10_000))
     lines = {metric.label: (curves.trials, row) for metric, row in zip(metrics, curves.tau, strict=True)}
     title = f"{name}: tau to avg@{trials}"
-    mu, sigma = np.array([bayes(matrix) for matrix in outcomes]).T
+    mu, sigma = np.array(list(map(bayes, outcomes))).T
     ranks, rows = rank_with_confidence(mu, sigma), []
     for model in np.argsort(-mu, kind="stable"):
         scores = f"{mu[model]:.4f}", f"{sigma[model]:.4f}"

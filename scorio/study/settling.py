@@ -50,7 +50,9 @@ class RankTrajectory:
         differs = np.any(self.ranks != competition_ranks(-np.asarray(gold)), axis=1)
         last = self.trials[0] - 1 if not differs.any() else self.trials[differs][-1]
         settled = int(_settled(np.array([last]), int(self.trials[-1]), confirm)[0])
-        return None if settled == NEVER else settled
+        if settled == NEVER:
+            return None
+        return settled
 
 
 def rank_trajectory(
@@ -141,7 +143,9 @@ class Convergence:
     @property
     def mean(self) -> float:
         """Mean of convergence@n over the replicates that converge; NaN when none does."""
-        return float(self.at[self.converged].mean()) if self.converged.any() else float("nan")
+        if self.converged.any():
+            return float(self.at[self.converged].mean())
+        return float("nan")
 
     @property
     def mean_at_least(self) -> float:
@@ -300,7 +304,7 @@ def convergence_growth(
 
 
 def _checked(subset: Sequence[int], models: int) -> Subset:
-    chosen = tuple(int(model) for model in subset)
+    chosen = tuple(map(int, subset))
     inside = all(0 <= model < models for model in chosen)
     if len(chosen) < 2 or len(set(chosen)) < len(chosen) or not inside:
         raise ValueError(

@@ -217,6 +217,8 @@ def test_a_line_asks_a_hosted_model_with_key_columns_and_the_context_that_it_has
     assert sent == {(1024, False, "Be brief.")}
     config = load_config(folder / "rows.yaml")
     assert config.tasks[0].scorer.kind == "numeric"
+    in_process(*line, "-o", "goal=no-such-goal", cwd=folder, code=2)
+    assert (folder / "rows.yaml").exists(), "it is the config of a run"
     done = in_process(*line[:9], *line[11:], cwd=folder, code=2)  # without the column of the target
     assert "--field target=COLUMN" in done.err
 
@@ -226,11 +228,33 @@ def test_a_provider_is_a_prefix_where_no_address_is_given(folder, hosted, monkey
     done = in_process("run", "--model", "openai/gpt-x", *OWN_COLUMNS, cwd=folder, code=2)
     assert "OPENAI_API_KEY" in done.err
     monkeypatch.setenv("OPENAI_API_KEY", "sk-any-of-openai")
+    line = ("init", "rows.yaml", "--model", "openai/gpt-x", *OWN_COLUMNS, "--margin", "0.1")
+    in_process(*line, cwd=folder, code=0)
     (model,) = load_config(folder / "rows.yaml").models
     assert (model.model_id, model.addresses) == ("gpt-x", ("https://api.openai.com/v1",))
     assert model.sampling.as_sent() == {"temperature": 0.7, "max_completion_tokens": 4096}
     done = in_process("run", "--model", "opnai/gpt-x", *OWN_COLUMNS, cwd=folder, code=2)
     assert "openrouter" in done.err
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        (("--api-key-env", "NO_KEY_HERE"), 2),
+        (("-o", "goal=no-such-goal"), 2),
+        (("-o", "models[a].endpoints=[http://127.0.0.1:9/v1]"), 4),
+    ],
+)
+def test_a_line_that_asks_nothing_leaves_no_config(more, code, folder, hosted, monkeypatch):
+    monkeypatch.delenv("NO_KEY_HERE", raising=False)
+    line = ("run", "--model", f"{hosted[0]}#a", *OWN_COLUMNS, *more)
+    in_process(*line, cwd=folder, code=code)
+    assert not [*folder.glob("*.yaml")]
+    (folder / "rows.yaml").write_text("of the user", "utf-8")
+    in_process(*line, cwd=folder, code=code)
+    assert [(file.name, file.read_text("utf-8")) for file in folder.glob("*.yaml")] == [
+        ("rows.yaml", "of the user")
+    ]
 
 
 def test_init_survives_a_server_that_wants_a_key(folder, hosted):
@@ -258,6 +282,19 @@ def test_init_asks_for_the_variable_of_the_key_and_for_columns(folder, hosted, m
     code, screen = answered([str(COMMAND), *line], answers, folder)
     assert code == 0, screen
     assert load_config(folder / "first.yaml").models[0].api_key_env == "HOST"
+
+
+@pytest.mark.usefixtures("hosted")
+def test_init_takes_the_models_that_are_named_if_a_server_lists_none(folder):
+    class Handler(Replies):
+        def do_GET(self) -> None:
+            self.reply({"object": "list", "data": []})
+
+    with serving(Handler) as url:
+        line = ("init", "first.yaml", *OWN_COLUMNS, "--endpoint", f"{url}/v1", "--margin", "0.1")
+        assert "--model NAME" in in_process(*line, cwd=folder, code=4).err
+        in_process(*line, "--model", "a", "--model", "b", cwd=folder, code=0)
+    assert [one.model_id for one in load_config(folder / "first.yaml").models] == ["a", "b"]
 
 
 def test_init_takes_models_by_provider_and_address_as_run_does(folder, hosted, monkeypatch):

@@ -17,6 +17,8 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Message
 
 MODELS = """
+import asyncio
+
 calls = []
 
 async def good(prompt, messages, sampling, seed):
@@ -51,6 +53,9 @@ def leaves(prompt):
 
 async def leaves_later(prompt):
     raise KeyboardInterrupt
+
+async def cancels(prompt):
+    raise asyncio.CancelledError
 """
 
 
@@ -105,6 +110,7 @@ def test_failures_that_may_pass_are_of_the_request_and_tokens_that_cannot_be_a_m
 FAILURES = {
     "wrong": ("wrong raised KeyError", "    return {}[prompt]"),
     "breaks_later": ("breaks_later raised RuntimeError: worn out", '        raise RuntimeError("worn out")'),
+    "cancels": ("cancels raised CancelledError", "    raise asyncio.CancelledError"),
     "leaves": ("leaves raised SystemExit: 0", "    raise SystemExit(0)"),
     "nothing": ("nothing: model 'broken' returned None", None),
 }

@@ -56,6 +56,7 @@ def has_system(body: dict[str, Any]) -> bool:
 
 CASES = {
     "temperature": (of_bad(lambda body: "temperature" in body, 400, TEMPERATURE), "leave it out", True),
+    "value": (of_bad(lambda body: "temperature" in body, 400, "temperature must be 1"), "change it", True),
     "renamed": (of_bad(lambda body: "max_tokens" in body, 400, RENAMED), "max_completion_tokens", True),
     "system": (of_bad(has_system, 400, "System role not supported"), "prompt", True),
     "context": (lambda body: (400, CONTEXT) if body["max_tokens"] > 2000 else None, "lower max_tokens", True),

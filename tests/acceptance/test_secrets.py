@@ -50,6 +50,10 @@ def forms(secret: str) -> Iterator[bytes]:
     yield str(list(secret.encode()))[1:-1].encode()
 
 
+DIGESTS = {("bodies", 16), ("answers", 8), ("scorings", 16)}
+"""Tables whose blobs of so many bytes are no packed text."""
+
+
 def cells(database: Path) -> Iterator[bytes]:
     """Yield every cell of every table, compressed texts unpacked."""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
@@ -57,8 +61,8 @@ def cells(database: Path) -> Iterator[bytes]:
         for table in tables:
             for row in db.execute(f"SELECT * FROM {table}"):
                 for value in row:
-                    if isinstance(value, bytes) and (table, len(value)) in {("bodies", 16), ("answers", 8)}:
-                        yield value  # a digest
+                    if isinstance(value, bytes) and (table, len(value)) in DIGESTS:
+                        yield value
                     elif isinstance(value, str | bytes):
                         yield unpack(value).encode("utf-8", "surrogatepass")
 

@@ -31,7 +31,7 @@ def probe(handler, **options):
 def test_probe_lists_what_is_served_and_names_the_model_that_was_meant():
     found = probe(reply(200, MODELS))
     assert (found.models, found.note) == (("tiny", "tiny-lora"), "")
-    assert found.latency > 0.0
+    assert 0.0 < found.latency < 60.0
     error = probe(reply(200, MODELS), model="tiny-lorra")
     assert (type(error), error.kind) == (PermanentEndpointError, "not_found")
     words = "does not serve 'tiny-lorra'. Did you mean 'tiny-lora'? It serves: tiny, tiny-lora."
@@ -47,6 +47,7 @@ def test_probe_lists_what_is_served_and_names_the_model_that_was_meant():
         ({"meta": {"n_ctx": 4096}}, 4096),
         ({"max_model_len": "512", "meta": 3}, None),
         ({"max_model_len": True}, None),
+        ({"max_model_len": 0, "context_window": 64}, 64),
         ({}, None),
     ],
 )
@@ -87,6 +88,7 @@ def test_probe_passes_a_server_that_lists_nothing_and_says_so(handler):
     found = probe(handler)
     assert found.models == ()
     assert "'tiny'" in found.note
+    assert 0.0 < found.latency < 60.0
 
 
 @pytest.mark.parametrize(("status", "kind"), [(404, "not_found"), (401, "auth")])

@@ -114,6 +114,9 @@ def test_waits_between_probes():
         waits.append(presence.probe_wait)
         presence.probed(there=False)
     assert waits == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    for _ in range(2_000):  # for most of a day
+        presence.probed(there=False)
+    assert presence.probe_wait == 30.0
 
 
 def test_a_server_that_only_seems_to_be_back_is_probed_ever_less_often():

@@ -137,6 +137,15 @@ def test_an_answer_that_reports_no_tokens_counts_with_all_it_could_have_taken():
     assert most_in_a_minute(scene.server.starts) == 20
 
 
+@pytest.mark.parametrize(("answers", "words"), [(1, "for an answer;"), (2, "for 2 answers;")])
+def test_answers_that_report_no_tokens_are_told(answers, words):
+    scene = Scene(answers)
+    scene.server.usage = lambda step: Usage()
+    scene.play()
+    (told,) = scene.recorder.of("snapshot")[-1].results["warnings"]
+    assert words in str(told)
+
+
 def test_an_answer_that_says_that_nothing_is_left_is_obeyed():
     scene = Scene(40)
     scene.server.pause = lambda step: {4: 30.0, 5: 0.5, 6: 0.5, 7: 0.5}.get(step, 0.0)

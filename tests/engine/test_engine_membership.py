@@ -131,6 +131,8 @@ def test_a_server_of_another_model_is_reported_once_and_left_out():
     states = {(one.endpoint, one.state) for event in scene.seen(Progress) for one in event.endpoints}
     assert (TWO, "refused") in states
     assert (TWO, "in") not in states
+    shown = [one for event in scene.seen(Progress) for one in event.endpoints if one.state == "refused"]
+    assert {(one.in_flight, one.limit) for one in shown} == {(0, 0)}
 
 
 # Leave
@@ -149,6 +151,16 @@ def test_a_server_that_leaves_gets_nothing_more_and_what_is_out_comes_back():
     assert told(scene)[-1] == f"a: server {TWO} left"
     last = scene.seen(Progress)[-1]
     assert {one.endpoint: one.state for one in last.endpoints} == {ONE: "in", TWO: "left"}
+
+
+def test_a_server_that_has_left_is_shown_for_ten_minutes():
+    found = cluster(leaving, ONE, TWO, script=50.0)
+    shown = {}
+    for event in play(scene_of(found, 120), found).seen(Progress):
+        shown[event.elapsed] = [(one.state, one.limit) for one in event.endpoints if one.endpoint == TWO]
+    left = [at for at, states in shown.items() if states == [("left", 0)]]
+    assert max(left) - min(left) == pytest.approx(600.0, abs=15.0)
+    assert shown[max(shown)] == []
 
 
 def test_requests_that_hang_at_a_server_that_has_left_do_not_hold_up_the_end():

@@ -13,7 +13,7 @@ from scripted import Chance, ScriptedEndpoint, broken, busy, refused
 
 from adaptive_eval.engine.events import Progress
 from adaptive_eval.engine.health import Presence
-from adaptive_eval.engine.pool import REFUSALS, Pool, Silence
+from adaptive_eval.engine.pool import REFUSALS, Member, Pool, Silence
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import TrialKey
@@ -329,14 +329,71 @@ def test_it_is_said_when_a_server_leaves_when_none_is_left_and_when_it_is_back()
 class StandIn:
     """A server of which only requests in flight and answers matter."""
 
-    def __init__(self, answers: int, *since: float) -> None:
+    usable = True
+
+    def __init__(self, answers: int, *since: float, last=0.0, longest=0.5, silences=0) -> None:
         self.in_flight = len(since)
         self.slots = [SimpleNamespace(since=at) for at in since]
-        self.monitor = SimpleNamespace(answers=answers, longest=0.1, last=0.0)
+        self.server = SimpleNamespace(in_flight=self.in_flight)
+        self.monitor = SimpleNamespace(answers=answers, longest=longest, last=last)
+        self.presence = SimpleNamespace(silences=silences)
+
+    speaks = Member.speaks
 
 
-def test_a_server_is_silent_after_ten_seconds_at_the_least_however_quick_the_others_are():
-    quiet = StandIn(0, -9.0, -2.0, -1.0, 0.0)
-    pool = Pool((quiet, StandIn(20)))
-    assert list(pool.late(9.0, Silence())) == []
-    assert list(pool.late(11.0, Silence())) == [(quiet, 4, 11.0)]
+@pytest.mark.parametrize(
+    ("other", "quiet", "seconds"),
+    [
+        (StandIn(20, 0.0, last=4.0), {}, 5.0),
+        (StandIn(20), {}, 5.0),  # it has nothing to answer
+        (StandIn(20, 0.0, last=0.4), {}, None),  # maybe both are out of reach
+        (StandIn(20), {"longest": 2.0}, 8.0),
+        (StandIn(20), {"silences": 1}, 5.0),
+        (StandIn(20), {"silences": 2}, 10.0),  # it may be slow
+    ],
+)
+def test_a_server_is_silent_after_some_seconds_at_the_least_however_quick_the_others_are(
+    other, quiet, seconds
+):
+    silent = StandIn(1, -4.0, -2.0, -1.0, 0.0, last=-9.0, **quiet)
+    found = {at: list(Pool((silent, other)).late(at, Silence())) for at in (4.0, 5.5, 7.5, 8.5, 9.5, 10.5)}
+    late = {at for at, servers in found.items() if servers and servers[0].requests == 4}
+    assert late == {at for at in found if seconds is not None and at > seconds}
+
+
+def pausing(*starts):
+    """Return a script of answers in a second by a server that stands still six more from each start on."""
+
+    def script(step, attempt):
+        now = asyncio.get_running_loop().time()
+        pauses = [at + 6.0 - now for at in starts if at - 1.0 <= now < at + 6.0]
+        return 1.0 + max([0.0, *pauses])
+
+    return script
+
+
+def test_servers_that_pause_lose_draws_once():
+    """After the first one that is silent, which may have paused, all servers have longer."""
+    others = [server(2, pausing(10.0)), server(3, pausing(17.0, 55.0))]
+    scene = played(600, pausing(40.0), 12, others=others)
+    assert {record.endpoint for record in scene.failed} == {"http://gpu2/v1"}
+    assert len(scene.failed) == 4
+    assert scene.seconds >= 62.0
+
+
+def test_a_stall_of_all_servers_is_no_silence_of_one():
+    """The network was down for a while, or this process slept."""
+
+    def stalled(step, attempt):
+        return max(1.0, 30.5 - asyncio.get_running_loop().time() if step >= 40 else 0.0)
+
+    scene = played(100, stalled, 12, others=[server(2, stalled), server(3, stalled)])
+    assert scene.seconds >= 30.0
+    assert not scene.failed
+
+
+def test_a_server_eight_times_slower_than_the_others_is_used():
+    slow = server(2, 8.0)
+    scene = played(700, 1.0, 12, others=[slow, server(3, 1.0)])
+    assert len(scene.failed) == 4 + 1
+    assert len(slow.ends) >= 4

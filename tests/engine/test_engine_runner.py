@@ -51,6 +51,15 @@ def test_attempts_are_logged():
     assert second.latency == pytest.approx(2.5)
 
 
+@pytest.mark.parametrize(("commit", "wait"), [(0.0, 0.0), (0.002, 0.002), (0.1, 0.02)])
+def test_answers_wait_for_a_common_commit_as_long_as_the_last_ones_took_and_no_longer(commit, wait):
+    """Two answers come while one may wait, and one after that."""
+    arrivals = [0.0, commit + 0.2 * wait + 1e-4, commit + 0.8 * wait + 2e-4, commit + wait + 3e-4]
+    scene = played(4, lambda step, attempt: 0.5 + arrivals[step], commit_seconds=commit)
+    told = [[key.index for key in fields[0]] for kind, *fields in scene.journal if kind == "tell"]
+    assert told == ([[0], [1, 2], [3]] if wait else [[0], [1], [2], [3]])
+
+
 def test_an_interrupt_during_the_commit_of_a_launch_sends_nothing_and_leaves_nothing_open():
     scene = played(40, concurrency=8, commit_seconds=3.0, stop_at=[2.0])
     assert scene.verdict.reason == "interrupted"

@@ -8,6 +8,7 @@ import random
 import re
 from collections import defaultdict
 from statistics import fmean
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 from scripted_chat import scripted_chat
 
 import adaptive_eval
+from adaptive_eval.build.describe import describe_run, report_targets
 from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import ConfigError, RunMismatch, UsageError, UserCodeError
 from adaptive_eval.interop.recorded_files import read_recorded
@@ -155,6 +157,18 @@ class TestOwnScorers:
             adaptive_eval.evaluate(wordy, ROWS)
         with pytest.raises(TypeError, match=r"evaluate\(\) has no argument 'scorers'; did you mean 'scorer'"):
             evaluate(scorers="numeric")
+        for key, section in {"trials": "budget", "equivalence": "stopping"}.items():
+            with pytest.raises(TypeError, match=rf"no argument '{key}'; write {section}={{'{key}'"):
+                evaluate(**{key: 5})
+
+    def test_a_function_with_a_parameter_that_nothing_is_given_for_is_refused(self):
+        with pytest.raises(UserCodeError, match="model 'a': its function has the parameter 'other'"):
+            adaptive_eval.evaluate({"a": lambda prompt, other: "1", "b": str}, ROWS)
+
+    @pytest.mark.parametrize("rows", [[], SimpleNamespace(to_dict=list)])
+    def test_rows_that_are_none_are_told_what_to_give(self, rows):
+        with pytest.raises(UsageError, match=r"list of rows is empty|frame.to_dict\(\"records\"\)"):
+            adaptive_eval.evaluate({"a": str, "b": str}, rows)
 
 
 class TestEvaluate:
@@ -170,6 +184,17 @@ class TestEvaluate:
         del found
         gc.collect()
         assert not place.exists()
+
+    def test_people_read_the_letter_of_the_right_option_and_exports_its_number(self, tmp_path):
+        rows = [{"input": f"{n}?", "target": n % 3, "choices": ["x", "y", "z"]} for n in range(12)]
+        scorer = {"kind": "choice", "index_from": 0}
+        adaptive_eval.evaluate(
+            {"a": str, "b": str}, rows, scorer=scorer, budget={"trials": 4}, out=tmp_path / "run"
+        )
+        with RunReader(tmp_path / "run") as reader:
+            record = next(iter(reader.trials(limit=1)))
+            raw = describe_run(reader).target(record)
+            assert report_targets(reader)(record) == "ABC"[int(raw)]
 
     def test_a_run_can_be_kept_reported_and_looked_at(self, tmp_path):
         found = evaluate(out=tmp_path / "run")
@@ -263,6 +288,9 @@ class TestEvaluate:
         page = found._repr_html_()
         assert page.count("<tr>") == 3
         assert page.count("<svg") == 2
+        (width,) = {float(text) for text in re.findall(r'viewBox="0 0 (\d+) 12"', page)}
+        ends = [float(text) for text in re.findall(r' x[12]="([^"]+)"', page)]
+        assert (min(ends), max(ends)) == (5.0, width - 5.0), "within the picture, as far as it goes"
         drawn = Mock()
         assert found.plot(drawn) is drawn
         assert drawn.errorbar.call_args.args[0] == [found.model(name).score for name in ("new", "old")]

@@ -4,6 +4,8 @@ import asyncio
 import json
 import re
 from dataclasses import replace
+from itertools import chain, count, repeat
+from types import SimpleNamespace
 
 import pytest
 from command_line import command, finished, mimic_config, run_config, trials
@@ -221,11 +223,10 @@ def tokens_of(scorer):
 
 @pytest.mark.parametrize(("first", "requests"), [(None, 2), (504, 2), (408, 2), (503, 1), (429, 1), (409, 1)])
 def test_a_first_try_that_may_have_been_billed_counts(judge, at_once, first, requests):
-    words = iter([first, verdict("correct")])
+    words = chain([first, verdict("correct")], repeat(400))  # what tests whether it repeats itself is refused
     server = judge(lambda body: next(words))
     scorer = asking(server, budget={"tokens": 1_000_000})
     found = judged(scorer)
-    assert len(server.asked) == 2
     assert found.signals["judge_requests"] == grading_model_of(scorer).account.trials == requests
     tokens = tokens_of(scorer)
     assert tokens == 110 if requests == 1 else tokens > 110 + scorer.longest_reply
@@ -236,12 +237,52 @@ def test_a_first_try_that_may_have_been_billed_counts(judge, at_once, first, req
     [(None, ("connection",)), ("nonsense", ("server",)), (429, ()), (verdict("wrong"), ())],
 )
 def test_a_judgement_for_which_another_stands_is_a_draw_given_up(judge, at_once, first, causes):
-    words = iter([first, *[verdict("correct")] * 2])
+    words = chain([first], (verdict("correct", f"reason {number}") for number in count()))
     scorer = asking(judge(lambda body: next(words)))
     found = judged(scorer)
     assert found.discarded == causes
     assert found.category == (first != verdict("wrong"))
     assert judged(scorer).discarded == (), "of another answer none was given up"
+
+
+WITH_SEEDS = {"votes": 3, "max_tokens": 400}
+
+
+def by_seed(body):
+    return verdict("correct", f"seed {body['seed']} " * 40)
+
+
+@pytest.mark.parametrize(
+    ("options", "say", "same"),
+    [
+        ({}, lambda body: verdict("correct"), True),
+        ({}, by_seed, False),  # at temperature 0 a judge that repeats itself does so whatever the seed
+        (WITH_SEEDS, by_seed, True),
+        (WITH_SEEDS, lambda body: verdict("correct"), False),
+        ({"budget": {"requests": 4}}, lambda body: verdict("correct"), False),
+    ],
+)
+def test_a_judge_that_is_shown_to_repeat_itself_gives_the_same_draw_again(judge, at_once, options, say, same):
+    server = judge(lambda body: None if len(server.asked) == 1 else say(body))
+    scorer = asking(server, **options)
+    found = judged(scorer)
+    assert found.discarded == (() if same else ("connection",))
+    assert found.signals["judge_requests"] == grading_model_of(scorer).account.trials == len(server.asked)
+    assert (len(server.asked) > 2) is ("budget" not in options), "half of the budget is kept"
+
+
+def test_a_status_before_the_first_judgement_is_judged_when_that_comes(judge, at_once, monkeypatch):
+    """Both attempts fail after nine seconds, and every judgement takes one."""
+    clock, numbers = iter([0, 9, 9, 18, *range(18, 99)]), count()
+    monkeypatch.setattr("adaptive_eval.build.grading_model.time", SimpleNamespace(monotonic=clock.__next__))
+    server = judge(lambda body: 504 if len(server.asked) < 3 else verdict("correct", f"{next(numbers)}"))
+    scorer = asking(server)
+    with pytest.raises(ScorerUnavailable) as away:
+        judged(scorer)
+    assert away.value.discarded == ()
+    assert judged(scorer, "It is Lyon.").discarded == (), "another answer"
+    assert judged(scorer).discarded == ("server", "server")
+    assert judged(scorer).discarded == ()
 
 
 @pytest.mark.slow
@@ -250,7 +291,7 @@ def test_a_run_takes_answers_whose_judgement_was_given_up_for_lost(judge, tmp_pa
     def say(body):
         if len(server.asked) % 5 == 0:
             return None if len(server.asked) % 2 else "nonsense"
-        return verdict("correct" if answer_is_right(body) else "wrong")
+        return verdict("correct" if answer_is_right(body) else "wrong", f"reason {len(server.asked)}")
 
     server = judge(say)
     scorer = {"kind": "judge", "endpoint": server.url, "model": "wise", "second_votes": 0, "anchors": 0}

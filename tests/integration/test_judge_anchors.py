@@ -98,7 +98,10 @@ def test_anchors_go_on_where_a_killed_run_stopped(judge, tmp_path):
     command("run", run, "--display", "none", code=0)
     times = anchors_in(run)
     assert len(times) == 30
-    assert set(times.values()) <= {4, 5}  # a few second trials come before their anchor is there
+    with RunReader(run) as reader:
+        trials = Counter((one.request.key.model, one.request.question) for one in reader.trials())
+    # once in each pass that has begun; a few second trials come before their anchor is there
+    assert min(trials.values()) - 1 <= min(times.values()) <= max(times.values()) <= max(trials.values())
     assert not json.loads((run / "report.json").read_text())["changes"]
     command("validate", run, code=0)
 

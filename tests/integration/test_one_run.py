@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import mimic_config
+from run_examples import reseal
 
 import adaptive_eval
 from adaptive_eval.build.assembly import build
@@ -18,6 +19,7 @@ from adaptive_eval.core.results import StopVerdict, to_json
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import EndpointsUnusable, RunDamaged, RunLocked, UsageError
 from adaptive_eval.run.execution import RunOptions, execute
+from adaptive_eval.store.codec import unpack
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
@@ -70,6 +72,28 @@ def test_evaluate_takes_thresholds_from_an_earlier_run_and_tracks_rubrics(tmp_pa
     with RunReader(tmp_path / "run") as run:
         assert [record.name for record in run.scorings()] == ["binary"]
         assert "len_p33" in run.meta()["thresholds"]
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("decisions", {"verdict": ["x"]}),
+        ("snapshots", {"results": {"stop": "x"}}),
+        ("outcomes", None),
+    ],
+)
+def test_what_cannot_be_read_of_a_run_is_damage_to_whoever_continues_it(tmp_path, table, change):
+    task = {"dataset": ROWS, "scorer": "numeric"}
+    adaptive_eval.evaluate(MODELS, task, budget={"trials": 24}, out=tmp_path / "run")
+    with closing(sqlite3.connect(tmp_path / "run" / "run.db", isolation_level=None)) as db:
+        if change is None:
+            db.execute("UPDATE outcomes SET response = -1 WHERE id = 3")
+        else:
+            ((body,),) = db.execute(f"SELECT body FROM {table} ORDER BY id DESC LIMIT 1")
+            db.execute(f"UPDATE {table} SET body = ?", [json.dumps(json.loads(unpack(body)) | change)])
+    reseal(tmp_path / "run")
+    with pytest.raises(RunDamaged):
+        adaptive_eval.evaluate(MODELS, task, budget={"trials": 48}, out=tmp_path / "run")
 
 
 @pytest.mark.slow

@@ -121,10 +121,11 @@ def test_a_report_a_comparison_and_a_leaderboard_are_accessible_and_show_interva
     browser, tmp_path
 ):
     """The leaderboard has two tables of the same tasks."""
-    runs.make_run(tmp_path / "one", meta={"identity": '{"tasks": {"trees": {}}}', "scoring": '{"trees": 1}'})
+    scored = '{"trees": {"answers": {"k": 2, "by": "any"}}}'
+    runs.make_run(tmp_path / "one", meta={"identity": '{"tasks": {"trees": {}}}', "scoring": scored})
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     with RunWriter.open(tmp_path / "two") as writer:
-        writer.set_meta("scoring", '{"trees": 2}')
+        writer.set_meta("scoring", "{}")
     index = write_leaderboard([tmp_path / "one", tmp_path / "two"], tmp_path / "site")
     write_comparison(compare_runs(tmp_path / "one", tmp_path / "two"), tmp_path / "site")
     for name, looks in {"index.html": 2, "comparison.html": 2, "one/report.html": 4}.items():

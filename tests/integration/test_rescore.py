@@ -10,7 +10,8 @@ from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.config import load_config
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.recorded_files import read_recorded
-from adaptive_eval.run.rescoring import RescoringSpec, read_scorer, rescore, stored_scoring
+from adaptive_eval.run.rescoring import rescore, stored_scoring
+from adaptive_eval.run.rescoring_specs import RescoringSpec, read_scorer
 from adaptive_eval.simulate.recorded import LOST
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord

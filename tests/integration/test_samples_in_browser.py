@@ -59,7 +59,7 @@ def test_a_server_shows_the_answers_that_are_asked_for(browser, run):
         assert badges(page) <= {"correct"}
         assert page.locator(".sample").count() == min(both, 30)
         page.goto(f"{address}runs/forest/samples?kind=missing")
-        assert badges(page) == {"no answer: timeout"}
+        assert badges(page) == {"no answer"}
         page.goto(f"{address}runs/forest/samples?kind=wrong")
         first = page.locator(".sample label").first.inner_text()
         page.get_by_role("link", name="Next answers").click()
@@ -82,7 +82,7 @@ def test_a_server_shows_the_answers_that_are_asked_for(browser, run):
 def test_a_file_lets_its_reader_choose_among_the_answers_that_it_carries(browser, run):
     page = chromium.watched(browser, (run / "report.html").as_uri(), console=True, java_script_enabled=False)
     assert "This file carries" in page.locator("section", has=page.locator("#examples")).inner_text()
-    for kind, words in {"right": {"correct"}, "wrong": {"wrong"}, "missing": {"no answer: timeout"}}.items():
+    for kind, words in {"right": {"correct"}, "wrong": {"wrong"}, "missing": {"no answer"}}.items():
         page.locator(f".by-{kind}").check()
         assert badges(page) == words, kind
     page.locator(".by-right").check()

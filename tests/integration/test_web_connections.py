@@ -1,6 +1,7 @@
 """What strangers can take up of the live page: bounded before the token is looked at."""
 
 import contextlib
+import itertools
 import resource
 import socket
 import threading
@@ -111,13 +112,21 @@ def test_bytes_that_trickle_in_gain_no_time(address):
 
 
 def test_who_does_not_read_is_cut_off_and_who_reads_slowly_is_not(address):
-    with connected(address, get(b"/big")) as silent, connected(address, get(b"/big")) as slow:
-        got = b""
+    with contextlib.ExitStack() as stack:
+        silent, tired, slow = (stack.enter_context(connected(address, get(b"/big"))) for _ in range(3))
+        got, first = b"", 0
         paused = threading.Event()
-        while part := slow.recv(2**20):
+        for turn in itertools.count():
+            part = slow.recv(2**18)
+            if not part:
+                break
             got += part
+            if turn < 12:  # one and a half times as long as a silent reader has
+                first += len(tired.recv(2**16))
             paused.wait(WAIT / 8)
         assert got.endswith(ANSWER)
+        assert turn > 24, "the tired one had time enough to be cut off"
+        assert first + len(heard(tired)) < len(ANSWER)
         assert len(heard(silent)) < len(ANSWER)
 
 

@@ -199,19 +199,22 @@ def test_a_session_shows_the_scores_and_intervals_of_a_board(scale, share, names
     found[..., -1] = np.maximum(found[..., -1], 0)  # trials that lack at the end were not made
     options = {"confidence": 0.6, "target": "population" if names else "benchmark"}
     goals = GoalSpec("ranking"), GoalSpec("width", width=0.01 * np.ptp(weights))
-    spec = spec_of(weights, goal="all", goals=goals, **options)
-    session = run(replace(spec, tasks=(replace(spec.tasks[0], clusters=names),)), found, 4)
+    specs = spec_of(weights, goal="budget", **options), spec_of(weights, goal="all", goals=goals, **options)
+    plain, measuring = (replace(spec, tasks=(replace(spec.tasks[0], clusters=names),)) for spec in specs)
+    session = run(plain, found, 4)
     order, results = session.board.cells[0].sequence.order, session.results()
     whole = board(found[0], missing=-1, weights=weights, clusters=names, order=order, **options)
     expected = np.stack([whole.scores, whole.low, whole.high], axis=1)
     assert np.array(
         [(line.score, line.score_low, line.score_high) for line in results.models]
     ) == pytest.approx(expected)
+    results = run(measuring, found, 4).results()
     measured = [pair for pair in results.pairs if pair.kind == "width"]
-    widths = [
-        (pair.difference, pair.difference_low, pair.difference_high) for pair in measured
-    ]  # read step by step
-    assert np.array(widths) == pytest.approx(expected)
+    widths = [(pair.difference, pair.difference_low, pair.difference_high) for pair in measured]
+    assert np.array(widths) == pytest.approx(  # read step by step
+        np.array([(line.score, line.score_low, line.score_high) for line in results.models])
+    )
+    assert np.array(widths)[:, 0] == pytest.approx(expected[:, 0])
 
 
 GOALS = {

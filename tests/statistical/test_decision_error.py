@@ -13,7 +13,6 @@ from session_scripts import make_spec
 
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
-from adaptive_eval.simulate.many_runs import Simulator
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence
@@ -67,14 +66,6 @@ def test_a_fixed_threshold_that_is_watched_errs_in_a_third_of_runs_or_more():
     """What the other tests would see if the default rule were no better: they can fail."""
     result = PairSetting(30, 60, 0.4).decide(seed=4, rule="zscore")
     at_least(result.wrong_calls.count, 400 * SCALE, 1 / 3)
-
-
-def test_one_look_errs_as_often_as_its_threshold_says():
-    """z ≥ 1.645 on both sides is 10 %; five standard errors of 400 pairs are 7.5 points."""
-    setting = PairSetting(30, 20, 0.5)
-    chances = GivenChances(np.full((800, 30), 0.5))
-    result = Simulator(1, seed=1, workers=1).fixed(setting.spec(), chances, 20)
-    assert result.wrong_calls.count / (400 * SCALE) == pytest.approx(0.10, abs=0.075)
 
 
 @pytest.mark.slow

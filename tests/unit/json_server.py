@@ -1,6 +1,7 @@
 """A server on loopback that answers in JSON, as the methods of a handler say."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -35,6 +36,11 @@ class Replies(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print what went wrong, but that a client is gone, as one that a test has killed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager

@@ -4,7 +4,8 @@
 process would store, with times that are counted and not measured.
 """
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -17,8 +18,12 @@ from adaptive_eval.core.results import to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import Price, SessionSpec
 from adaptive_eval.core.stored_spec import SESSION, spec_to_json
+from adaptive_eval.store import run_files
+from adaptive_eval.store.codec import unpack
+from adaptive_eval.store.queries import FILTERS, TRIALS
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.trial_rows import TrialDecoder, checksum_of
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialRequest, Usage
 from adaptive_eval.views.reading import summarise
@@ -137,6 +142,8 @@ def _make_run(
     meta: dict[str, str] | None = None,
     one_by_one: bool = False,
     held: tuple[str, int] | None = None,
+    slots: int = 16,
+    order: int = 1,
     **stopping,
 ) -> Session:
     """Make a run file and return the session that made it.
@@ -159,12 +166,24 @@ def _make_run(
         Tell every answer by itself: those in flight when the session stops come after the stop.
     held : tuple, optional
         Model and step of a trial that is never answered: those after it wait.
+    slots, order : int
+        Requests in flight; their answers come one by one in this order, -1 for the latest first.
     """
     coins = coins or COINS
     session = Session(spec_of(coins, trials=trials, **stopping))
     answers = Coins(coins, missing=missing, truncated=truncated)
     described = {"name": "forest", "started_at": repr(STARTED), "config": CONFIG, "seed": "7"} | (meta or {})
-    store_run(directory, described, session, answers.answer, rounds=rounds, one_by_one=one_by_one, held=held)
+    store_run(
+        directory,
+        described,
+        session,
+        answers.answer,
+        rounds=rounds,
+        one_by_one=one_by_one,
+        held=held,
+        slots=slots,
+        order=order,
+    )
     return session
 
 
@@ -178,6 +197,7 @@ def store_run(
     one_by_one: bool = False,
     held: tuple[str, int] | None = None,
     slots: int = 16,
+    order: int = 1,
 ) -> None:
     """Drive a session with these answers to its end, and store all of it; see :func:`_make_run`."""
     described = {SESSION: spec_to_json(session.spec)} | meta
@@ -189,7 +209,7 @@ def store_run(
             requests = [one for one in session.ask(slots) if (one.key.model, one.key.index) != held]
             writer.launch(requests, at)
             at += 1.0
-            for part in [[request] for request in requests] if one_by_one else [requests]:
+            for part in [[request] for request in requests[::order]] if one_by_one else [requests]:
                 late = session.stopped is not None
                 answered = [answer(request, at, after_stop=late) for request in part]
                 _store(writer, answered, at)
@@ -211,3 +231,25 @@ def _store(writer: RunWriter, records: list[TrialRecord], at: float) -> None:
 def _snapshot(writer: RunWriter, session: Session, at: float) -> None:
     results = session.results()
     writer.snapshot(SnapshotRecord(at, at - STARTED, results.trials, to_json(results)))
+
+
+def reseal(run: Path) -> None:
+    """Give a run with forged rows the checksums that fit: of its description and of every trial."""
+    with sqlite3.connect(run / "run.db") as db:
+        models = dict(_names(db, "models"))
+        tasks = dict(_names(db, "tasks"))
+        questions = {}
+        for number, task, name in db.execute("SELECT id, task, name FROM questions"):
+            questions[number] = tasks[task], unpack(name)
+        decoder = TrialDecoder(models, questions, dict(_names(db, "signal_sets")))
+        whole = dict.fromkeys(FILTERS) | {"last": -1, "end": 2**62, "batch": 10**6}
+        for row in db.execute(TRIALS, whole).fetchall():
+            made = checksum_of(*decoder.parts(*row))
+            db.execute("UPDATE answers SET checksum = ? WHERE outcome = ?", (made, row[0]))
+        run_files.seal(db)
+    db.close()
+
+
+def _names(db: sqlite3.Connection, table: str) -> Iterator[tuple[int, str]]:
+    for number, name in db.execute(f"SELECT id, name FROM {table}"):
+        yield number, unpack(name)

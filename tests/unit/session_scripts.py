@@ -60,7 +60,9 @@ def _toss(seed: int, model: int, step: int) -> float:
     return float(np.random.default_rng([seed, model, step]).random())
 
 
-def drive(session: Session, answer, *, slots=8, rng=None, most=10**6, missing=None, log=None) -> Session:
+def drive(
+    session: Session, answer, *, slots=8, rng=None, most=10**6, missing=None, log=None, why="scripted"
+) -> Session:
     """Run a session to its stop; with `rng`, answers come back in random order and batches.
 
     What is told is appended to `log`, batch by batch.
@@ -81,9 +83,7 @@ def drive(session: Session, answer, *, slots=8, rng=None, most=10**6, missing=No
         outcomes = []
         for request in batch:
             lost = missing is not None and missing(request)
-            outcomes.append(
-                Missing(request.key, "scripted") if lost else TrialOutcome(request.key, answer(request))
-            )
+            outcomes.append(Missing(request.key, why) if lost else TrialOutcome(request.key, answer(request)))
         session.tell(outcomes)
         if log is not None:
             log.append(outcomes)

@@ -56,6 +56,7 @@ def test_lost_answers_and_copies_join_the_fewer_and_known_ones_are_not_bet_on(bl
         low = min(low + lost + (second_copies if first > second else first_copies), high)
         assert found[step] == pytest.approx(by_counts(high, low), abs=1e-12)
     assert min(first_copies, second_copies) > 1 or not copied_by
+    assert bets.squares[0] == first + second
 
 
 def test_a_copy_of_a_grade_counts_where_it_lowers_a_bet():
@@ -64,18 +65,22 @@ def test_a_copy_of_a_grade_counts_where_it_lowers_a_bet():
     gaps = GRADED[said[0]] - GRADED[said[1]]
     won = 1.0 + RATES[:, None] * gaps
     won[:, 1] = np.minimum(won[:, 1], 1.0)
-    assert bets.read(PAIR, 0, 4).log_e[0] == pytest.approx(np.log(won.cumprod(axis=1).mean(axis=0)))
+    found = bets.read(PAIR, 0, 4)
+    assert found.log_e[0] == pytest.approx(np.log(won.cumprod(axis=1).mean(axis=0)))
+    assert found.lead[0] == pytest.approx(np.where(np.arange(4) == 1, 0.0, gaps).cumsum())
 
 
 def test_a_mean_of_answers_is_bet_on_whether_they_are_copies_or_not():
-    said = np.array([[1, 1, 1, 1, 0, 1], [0, 0, 1, 0, 0, 0]])
+    said = np.array([[1, 1, 1, 1, 0, 1, 0, 0, 1], [0, 0, 1, 0, 0, 0, 1, 0, 0]])
     sequence = TrialSequence(range(3))
-    plain, doubted = (
-        bets_on(sequence, said, copies=copies, target="population").read(PAIR, 0, 6)
-        for copies in ([], [(0, 3), (1, 5)])
-    )
+    both = [bets_on(sequence, said, copies=copies, target="population") for copies in ([], [(0, 3), (1, 5)])]
+    plain, doubted = (bets.read(PAIR, 0, 9) for bets in both)
     assert np.array_equal(plain.log_e, doubted.log_e)
     assert np.array_equal(plain.lead, doubted.lead)
+    gaps = (said[0] - said[1]).reshape(3, 3).mean(axis=0)
+    won = np.prod(1.0 + RATES[:, None] * gaps, axis=1).mean()
+    assert (plain.log_e[0, -1], plain.lead[0, -1]) == pytest.approx((np.log(won), gaps.sum()))
+    assert [bets.squares[0] for bets in both] == pytest.approx([(gaps**2).sum()] * 2)
 
 
 def test_a_lost_grade_is_the_worst_for_each_bet():
@@ -89,19 +94,26 @@ def test_a_lost_grade_is_the_worst_for_each_bet():
     assert found.lead[0] == pytest.approx([gaps[0]] * 4)
 
 
-def test_a_question_of_a_small_task_is_bet_on_in_proportion_to_its_weight():
+@pytest.mark.parametrize("block", [1, 7, 45])
+def test_a_question_of_a_small_task_is_bet_on_in_proportion_to_its_weight(block):
     run = RunSequence([12, 3], seed=None, early_repeats=False)
     rng, steps = np.random.default_rng(2), 45
     cells = [Cells(sequence, BINARY, 2) for sequence in run.sequences]
     said, task = rng.integers(2, size=(2, steps)), run.task(0, steps)
+    said[0, ::9] = MISSING
+    lost, (first, second) = said[0] == MISSING, said
     for number, one in enumerate(cells):
         one.absorb(np.arange(2), said[:, task == number])
     stake = np.array([0.5 / 12, 0.5 / 3])[task] / (0.5 / 3)
-    won = np.prod(1.0 + RATES[:, None] * stake * (said[0] - said[1]), axis=1).mean()
+    low, high = (np.where(lost, worth, first) - second for worth in (0, 1))
+    won = np.prod(1.0 + RATES[:, None] * stake * np.where(RATES[:, None] > 0.0, low, high), axis=1).mean()
     bets = AnswerBets(cells, run, [0.5, 0.5], [0], [1])
-    found = bets.read(PAIR, 0, steps)
+    for at in range(0, steps, block):
+        found = bets.read(PAIR, at, min(at + block, steps))
     assert found.log_e[0, -1] == pytest.approx(np.log(won))
-    assert found.lead[0, -1] == pytest.approx((stake * (said[0] - said[1])).sum())
+    gaps = (stake * (first - second))[~lost]
+    assert found.lead[0, -1] == pytest.approx(gaps.sum())
+    assert bets.squares[0] == pytest.approx((gaps**2).sum())
 
 
 def test_opposite_gaps_of_two_tasks_make_no_winner():

@@ -126,6 +126,19 @@ def test_arrays_are_float_copies_and_read_only():
         signals["token_ratio"]
 
 
+@pytest.mark.parametrize(
+    ("given", "lacking", "advice"),
+    [
+        ({"judge_harm": [0.5], "refused": [0.0]}, "token_ratio", "let the endpoint report token usage"),
+        ({"judge_harm": [0.5], "token_ratio": [1.0]}, "refused", r"pass it in Signals\(refused=\.\.\.\)"),
+    ],
+)
+def test_a_signal_that_no_record_has_is_named_with_how_to_get_it(given, lacking, advice):
+    schema = Schema.from_dict(YAML(typ="rt").load(SAFETY))
+    with pytest.raises(ValueError, match=f"needs signal '{lacking}', which was not recorded.*{advice}"):
+        schema.assign(Signals(**given), {})
+
+
 def test_records():
     records = [
         {"is_correct": True, "has_box": 1, "verifier_c": None, "judge": 0.5, "finish_reason": "stop"},

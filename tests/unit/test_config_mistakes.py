@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from config_texts import MINIMAL, WIDE, problems_of, with_changes
+from config_texts import MINIMAL, WIDE, plain, problems_of, with_changes
 
 from adaptive_eval.config.document import read_document
+from adaptive_eval.config.load_config import parse_config
 
 FILE = Path(__file__).parents[1] / "data" / "bad_configs.txt"
 
@@ -116,3 +117,16 @@ def test_a_key_that_is_begun_or_of_another_number_is_understood(changes, meant):
 )
 def test_words_of_the_field_lead_to_what_a_config_calls_them(changes, meant):
     assert any(meant in problem.message for problem in problems_of(with_changes(changes, MINIMAL)))
+
+
+def test_labels_of_several_tasks_come_from_one_file():
+    def judging(*files):
+        judge = {"kind": "judge", "endpoint": "http://j/v1", "model": "wise"}
+        tasks = []
+        for name, file in zip("tu", files, strict=True):
+            tasks.append({"name": name, "dataset": "t.jsonl", "scorer": judge | {"labels": file}})
+        return json.dumps(plain(tasks=tasks, budget={"trials": 9}))
+
+    (problem,) = problems_of(judging("a.jsonl", "b.jsonl"))
+    assert "one file holds the labels of all tasks" in problem.message
+    assert parse_config(judging("a.jsonl", "a.jsonl")).tasks

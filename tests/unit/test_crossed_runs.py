@@ -296,7 +296,7 @@ def test_a_report_and_its_tables_say_what_the_answers_do(made, kind):
 
 @pytest.mark.parametrize("kind", ["graded", "numbers"])
 def test_several_goals_are_held_against_the_same_answers(made, kind):
-    goal = "ranking and threshold=0.6 and threshold=1.8 and width=1.7 and width=2.4"
+    goal = "ranking and threshold=0.6 and threshold=1.8 and width=1.3 and width=2.4"
     run = made(kind, "goals", goal=goal)
     data, trials, called, held, kinds = report_of(run), trials_of(run), {}, {}, Counter()
     for one in data["decisions"]:
@@ -321,7 +321,7 @@ def test_several_goals_are_held_against_the_same_answers(made, kind):
         if verdict in words:
             are = "is" if len(names) == 1 else "are"
             assert f"{' and '.join(names)} {are} {words[verdict]} {against}" in said
-    assert f"{len(held['width 1.7', 'tie'])} of 3 scores are measured to a width of 1.7" in said
+    assert f"{len(held['width 1.3', 'tie'])} of 3 scores are measured to a width of 1.3" in said
     assert len(held["width 2.4", "tie"]) == 3
 
 

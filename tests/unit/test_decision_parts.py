@@ -22,11 +22,11 @@ from adaptive_eval.core.goals import (
     rank_ranges,
 )
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import TaskSpec
+from adaptive_eval.core.spec import GoalSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.courses import Intervals
-from scorio.sequential.evidence import confidence_radius, log_evidence_above
+from scorio.sequential.evidence import MEASURED, confidence_radius, log_evidence_above, measured_radius
 from scorio.sequential.families import family
 from scorio.sequential.fold import Course, Fold, Levels, Piece, moments, running_peak
 
@@ -221,7 +221,7 @@ def interval(verdict, difference, variance=0.001, guarded=0.004, slack=0.0):
     latest = Course.unread(1)
     latest.difference[:], latest.variance[:] = difference, variance
     latest.guarded[:], latest.slack[:] = guarded, slack
-    low, high = intervals.of([0], np.array([verdict]), latest)
+    low, high = intervals.ends([0], np.array([verdict]), latest)
     return float(low[0]), float(high[0])
 
 
@@ -243,6 +243,22 @@ def test_beside_a_winner_it_ends_at_zero(sign):
 
 def test_beside_a_tie_it_ends_at_the_margin():
     assert interval(TIE, 0.02) == (-MARGIN, MARGIN)
+
+
+@pytest.mark.parametrize("widths", [(0.2,), (0.2, 0.12)])
+def test_widths_share_the_error_of_the_looks_that_end_them_and_other_looks_have_the_rest(widths):
+    goals = tuple(GoalSpec("width", width=width) for width in widths)
+    session = Session(make_spec(1, 400, goal="all", goals=goals, max_passes=2))
+    drive(session, lambda request: request.key.index % 2)
+    board, rest = session.comparison, ALPHA * (1.0 - MEASURED)
+    assert (board.fold.verdict == TIE).all()
+    for row, width in enumerate(widths):
+        low, high = board.interval([row])
+        radius = float(measured_radius(board.latest.variance[row], ALPHA / len(widths)))
+        assert high - low == pytest.approx(2.0 * radius)
+        assert 0.97 * width < 2.0 * radius <= width
+        open_ = board.intervals.ends([row], np.full(2, OPEN), board.latest)
+        assert open_[1] - open_[0] == pytest.approx(2.0 * confidence_radius(board.latest.variance[row], rest))
     low, high = interval(OPEN, 0.02)
     assert low < -MARGIN
     assert high > MARGIN

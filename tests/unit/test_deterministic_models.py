@@ -85,7 +85,7 @@ def test_what_is_told_of_one_model_is_its_score(kind, right, value, deterministi
     parts = {"width": 0.4, "value": value, "deterministic": deterministic}
     spec = make_spec(1, 60, goal=kind, weights=(-1.0, 3.0), **parts)
     session = drive(Session(spec), fixed((right,), 60) if deterministic else coin([right / 60]))
-    told, (pair,) = session.decisions[0], session.results().pairs
+    told, (pair,), (line,) = session.decisions[0], session.results().pairs, session.results().models
     assert (told.evidence["low"], told.evidence["high"]) == (pair.difference_low, pair.difference_high)
     ends = (
         [pair.population_low, pair.population_high]
@@ -93,6 +93,8 @@ def test_what_is_told_of_one_model_is_its_score(kind, right, value, deterministi
         else [pair.difference_low, pair.difference_high]
     )
     low, high = (end + (kind == "threshold") * value for end in ends)
+    if kind == "width" and not deterministic:
+        assert (line.score_low, line.score_high) == (low, high)
     assert (high == 3.0) if right > 30 else (low == -1.0)
     if deterministic:  # the other end is that of a sample of 60 questions
         share, sign = right / 60, np.sign(right - 30)

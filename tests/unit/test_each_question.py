@@ -113,12 +113,41 @@ def test_a_lost_answer_is_no_evidence_for_either_side(side, worst):
     assert peak_evidence(answers, 0.6)[side] == peak_evidence(taken, 0.6)[side]
 
 
+def test_a_possible_copy_counts_on_the_side_that_it_speaks_against():
+    copied = [False, True, *[False] * 9, True]
+    found = [peak_evidence([1 - side] * 2 + [side] * 10, 0.6, copied)[1 - side] for side in (1, 0)]
+    assert found == [peak_evidence([1 - side] * 2 + [side] * 9, 0.6)[1 - side] for side in (1, 0)]
+    assert min(found) > 0.5
+
+
+def test_a_cache_shows_no_share_of_right_answers(tmp_path):
+    asked = {"stopping": {"max_passes": 40}, "budget": {"trials": 960}, "concurrency": 1}
+    number = iter(range(10**6))
+    models = {"cached": long_yes, "varied": lambda prompt: f"{next(number)} {long_yes(prompt)}"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", adaptive_eval.EvaluationWarning)
+        adaptive_eval.evaluate(models, ROWS, "budget", scorer="contains", out=tmp_path / "run", **asked)
+    claims = each_question(tmp_path / "run", "8 of 10", confidence=0.95)
+    assert [claim.holds for claim in claims] == [None, True]
+
+
+def long_yes(prompt):
+    """Return one long text for each question."""
+    number = int(prompt.removeprefix("question "))
+    return f"{' '.join(str(number + digit * 7919) for digit in range(300))}: yes"
+
+
 def test_failing_questions_share_the_level_by_holm_and_holding_ones_do_not():
     held = [[1] * 40] * 20
-    assert _by_confidence(held, QuestionClaim(8, 10), 0.05) == [True] * 20
+    assert by_confidence(held) == [True] * 20
     alone, many = [[0] * 4], [[0] * 4, *held]
-    assert _by_confidence(alone, QuestionClaim(8, 10), 0.05)[0] is False
-    assert _by_confidence(many, QuestionClaim(8, 10), 0.05)[0] is None
+    assert by_confidence(alone)[0] is False
+    assert by_confidence(many)[0] is None
+
+
+def by_confidence(answers):
+    copied = [[False] * len(given) for given in answers]
+    return _by_confidence(answers, copied, QuestionClaim(8, 10), 0.05)
 
 
 def test_at_the_share_itself_either_side_is_called_in_at_most_five_per_cent():

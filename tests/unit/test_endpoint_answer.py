@@ -269,6 +269,13 @@ KEY_WITH_EVERYTHING = 'sk-Q7/x+2d9=a "b"&<c> \\ é'
         lambda key: key.replace("Q", "%51").replace("s", "%2573"),
         lambda key: "\u200b".join(key),
         lambda key: f"{key[:9]}\n{key[9:]}",
+        " ".join,
+        "-".join,
+        lambda key: " ".join(reversed(key)),
+        lambda key: ", ".join(map(repr, key)),
+        lambda key: json.dumps(list(key.upper())),
+        lambda key: json.dumps(json.dumps(list(key))),
+        lambda key: f"{key[:5]}... {key[5:12]} - {key[12:]}",
     ],
 )
 def test_a_key_is_found_in_the_ways_in_which_servers_write_it(echo):
@@ -316,6 +323,17 @@ def test_no_secret_survives(secret, before, after):
     assert secret not in Redactor([secret])(before + secret + after).replace("[redacted]", "\0")
 
 
+@pytest.mark.parametrize("before", ["", "a", "ab"])
+@pytest.mark.parametrize("size", [17, 18, 19])
+def test_of_a_key_in_the_middle_of_base64_nothing_is_left_but_its_edges(before, size):
+    key = KEY_WITH_EVERYTHING[:size]
+    encoded = base64.b64encode(f"{before}{key}, and more".encode()).decode()
+    first, last = -(-len(before) * 8 // 6), (len(before) + size) * 8 // 6
+    hidden = Redactor([key])(encoded)
+    assert hidden.startswith(f"{encoded[:first]}[redacted]")
+    assert encoded[last + 1 :] == hidden[-len(encoded[last + 1 :]) :], "what follows stays"
+
+
 def test_the_longer_of_two_secrets_goes_as_a_whole_and_short_values_are_none():
     assert Redactor(["secret", "secret-key"])("my secret-key") == "my [redacted]"
     assert Redactor(["on", ""])("based on this") == "based on this"
@@ -324,6 +342,9 @@ def test_the_longer_of_two_secrets_goes_as_a_whole_and_short_values_are_none():
 def test_an_ordinary_word_of_a_header_is_hidden_as_it_is_written_only():
     assert Redactor(["Live"])("Live, live, LIVE and evil") == "[redacted], live, LIVE and evil"
     assert Redactor(["team-5d1c"])("TEAM-5D1C") == "[redacted]"
+    several = Redactor(["a-model-team", "2024-06-01", "n 42"])
+    assert several("a model team, 20240601, n42") == "a model team, 20240601, n42"
+    assert Redactor(["Team of /x"])("?by=Team+of+%2Fx, Team%20of%20/x") == "?by=[redacted], [redacted]"
 
 
 @pytest.mark.parametrize(("url", "base"), SHOWN["addresses"])

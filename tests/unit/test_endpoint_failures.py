@@ -3,7 +3,9 @@
 import errno
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -220,10 +222,14 @@ def test_a_malformed_answer_is_worth_another_attempt():
         (errno.EHOSTUNREACH, False),
         (errno.ENETUNREACH, False),
         (errno.EMFILE, False),
+        (errno.EADDRNOTAVAIL, False),
+        (errno.EIO, True),
     ],
 )
 def test_only_a_connection_that_was_open_may_have_been_billed(number, billed):
     failed = OSError(number, "as the system says")
+    if number == errno.EADDRNOTAVAIL:  # one that only the client tells from that of an open connection
+        failed = aiohttp.ClientConnectorError(SimpleNamespace(host="a", port=1, ssl=True), failed)
     error = from_connection(failed, url="http://a/v1", connect_timeout=1.0, redact=NO_SECRETS)
     assert isinstance(error, TransientEndpointError)
     assert error.billed is billed

@@ -36,8 +36,10 @@ def test_a_report_shows_evidence_up_to_the_strictest_level():
     session = drive(Session(make_spec(3, 200, max_passes=1)), coin((1.0, 0.5, 0.45), spread=0.0), slots=90)
     pairs = {(one.first, one.second): one for one in session.results().pairs}
     most = log(3 / 0.05)
-    stored = [one.evidence["statistic"] for one in session.decisions if one.kind == "pair"]
-    assert max(stored) == pytest.approx(most)
+    stored = [one.evidence for one in session.decisions if one.kind == "pair"]
+    assert max(one["statistic"] for one in stored) == pytest.approx(most)
+    for one in stored:
+        assert one.get("statistic_beyond", False) is (one["statistic"] > most - 1e-9)
     shown = [one for one in pairs.values() if one.evidence_beyond]
     assert shown
     for one in pairs.values():

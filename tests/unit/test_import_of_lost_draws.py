@@ -4,6 +4,7 @@ import json
 import random
 import re
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from command_line import command
@@ -85,6 +86,28 @@ def test_an_import_keeps_what_is_lost_and_what_may_be_a_copy(tmp_path):
         assert sum(row["weight"] * row["score"] for row in of_model) == pytest.approx(line.score)
 
 
+def test_weights_of_an_export_are_those_of_a_rule_that_takes_copies_as_lost(tmp_path):
+    rows = []  # of the first question, no other text is known by then
+    for model, number in product("ab", range(10)):
+        texts = [
+            " ".join(f"{model}{number * kind + digit}" for digit in range(400)) for kind in (7919, 104729)
+        ]
+        for repeat, said in enumerate((texts[0], *texts)):
+            row = {"model": model, "question": f"q{number}", "repeat": repeat, "text": said}
+            rows.append(row | {"category": int(repeat == 1 or number < 4)})
+    (tmp_path / "table.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for rule, lost in (("anytime", 0), ("exact", 9)):
+        run = tmp_path / rule
+        command("analyze", tmp_path / "table.jsonl", "--write", run, "-o", f"stopping.rule={rule}", code=0)
+        with RunReader(run) as reader:
+            exported = list(trial_rows(reader, describe_run(reader), texts=False))
+        for line in results_of(run).models:
+            of_model = [row for row in exported if row["model"] == line.model]
+            assert sum(row["weight"] * row["score"] for row in of_model) == pytest.approx(line.score)
+            weightless = sum(row["repeats"] and not row["weight"] for row in of_model)
+            assert (line.missing, weightless) == (lost, lost)
+
+
 def test_an_import_counts_another_draw_where_the_run_did_and_says_so(tmp_path):
     table, again = tmp_path / "table.csv", tmp_path / "again"
     lines = ["model,question,category,after_stop,discarded_cause,redrawn"]
@@ -96,7 +119,7 @@ def test_an_import_counts_another_draw_where_the_run_did_and_says_so(tmp_path):
     table.write_text("\n".join(lines))
     done = command("analyze", table, "--write", again, code=0)
     assert "6 trials were answered by another draw" in " ".join(done.said.split())
-    assert told(again)[0] == {"a": 4, "b": 0}
+    assert told(again)[0] == {"a": 4, "b": 0}, "as others with this cause are lost"
     assert (read_recorded([table], Choices()).categories == LOST).sum() == 4
 
 
@@ -127,6 +150,7 @@ def test_every_view_says_that_verdicts_rest_on_the_word_of_the_user(tmp_path):
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     run, site, compared = tmp_path / "run", tmp_path / "site", tmp_path / "compared"
+    again = tmp_path / "again"
     said = {"run": command("run", tmp_path / "config.json", "--out", run, "--display", "none").said}
     commands = (
         ("monitor", run, "--once"),
@@ -136,10 +160,18 @@ def test_every_view_says_that_verdicts_rest_on_the_word_of_the_user(tmp_path):
         ("analyze", run, "--sequential", "--replicates", 2, "--workers", 1),
         ("check", run, "--at-least", "late:0.1"),
         ("report", run, run),
+        ("analyze", run, "--write", again),
+        ("monitor", again, "--once"),
+        ("export", again, "--format", "markdown"),
+        ("check", again, "--at-least", "late:0.1"),
     )
     said |= {" ".join(map(str, one)): command(*one).said for one in commands}
     command("report", run, "--leaderboard", "--output", site, code=0)
     command("report", run, run, "--output", compared, code=0)
+    command("report", again, code=0)
+    command("validate", again, code=0)
+    assert told(again)[0] == told(run)[0]
+    assert not (read_recorded([again], Choices()).categories == LOST).any()
     files = [file for file in tmp_path.glob("*/**/*.*") if file.suffix in (".html", ".md", ".tex")]
     said |= {str(file.relative_to(tmp_path)): file.read_text("utf-8") for file in files}
     assert [name for name, text in said.items() if "verdicts rest on" not in _plain(text)] == []

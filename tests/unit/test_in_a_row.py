@@ -136,7 +136,7 @@ def test_rounds_ask_every_question_in_whole_runs(questions):
     whole = int(sequence.laid_out(0)) - 2 * questions  # without the first pass of the next round
     begins = [*session.board.cells[0].rounds.begins, whole]
     for begin, end in pairwise(begins[: begins.index(begins[-1]) + 1]):
-        asked = sequence.of(np.zeros(1, dtype=int), begin, end)[0]
+        asked = sequence.questions_of(np.zeros(1, dtype=int), begin, end)[0]
         assert (np.bincount(asked, minlength=questions) % 2 == 0).all()
         assert begin <= end - begin < begin + 2 * questions
 

@@ -72,6 +72,13 @@ def test_no_text_of_a_table_is_a_formula_and_half_a_character_does_not_stop_it(s
     assert row == {"step": "-1", "text": "-0.5", "truncated": "true", "target": "half: ?"}
 
 
+def test_no_text_of_a_table_acts_on_a_terminal_or_turns_a_line_around():
+    file = io.StringIO()
+    write_csv([{"answer": "\x1b[2J \x9b \u202e \u2067 one\r\n\ttwo, \u05d0"}], file)
+    (row,) = csv.DictReader(io.StringIO(file.getvalue(), newline=""))
+    assert row == {"answer": "␛[2J \\x9b \\u202e \\u2067 one\n\ttwo, \u05d0"}
+
+
 def test_samples_of_a_filter_or_metric_that_is_not_named_are_refused(run, tmp_path):
     printed("export", run, "--format", "lm-eval", "--out", tmp_path / "out")
     (samples,) = (tmp_path / "out" / "org__a").glob("samples_sums_*.jsonl")
@@ -175,6 +182,12 @@ def test_every_eval_ever_fits_its_schemas_and_holds_the_interval(run, tmp_path):
             each.validate(row)
         total = sum(float(row["metadata"]["weight"]) * row["evaluation"]["score"] for row in rows)
         assert total == pytest.approx(line.score)
+        with RunReader(run) as reader:
+            stored = [one for one in reader.trials() if one.request.key.model == line.model]
+        seconds = sum(one.completion.latency for one in stored if one.completion)
+        assert sum(row["performance"]["latency_ms"] for row in rows) == pytest.approx(1000.0 * seconds)
+        tokens = sum(one.usage.total_tokens for one in stored)
+        assert sum(row["token_usage"]["total_tokens"] for row in rows) == tokens
 
 
 def test_output_items_of_openai_evals_are_read_in_both_forms(tmp_path):

@@ -259,11 +259,24 @@ def test_of_rounds_the_steps_that_ask_every_question_can_be_chosen(in_a_row):
     places = [(int(one.key.model[1:]), one.key.index, int(one.question[1:])) for one in asked]
     model, step, question = np.array(places).T
     questions = tuple(("t", f"q{number}") for number in range(6))
-    columns = OutcomeColumns(("m0", "m1"), questions, model, step, question, *[np.zeros(0)] * 8)
     begins = [begin for begin in session.board.cells[0].rounds.begins if begin < step.max()]
+    there = (model == 0) | (step < begins[0])  # a model that is behind takes no answer of others away
+    stored = [part[there] for part in (model, step, question)]
+    columns = OutcomeColumns(("m0", "m1"), questions, *stored, *[np.zeros(0)] * 8)
     expected = [*range(begins[0])]
     for begin in begins:
         expected += range(begin, begin + 6 * in_a_row)
-    found = LabelChoices(spec, columns, b"").pool(len(asked)).tolist()
+    found = LabelChoices(spec, columns, b"").pool(int(there.sum())).tolist()
     assert found == [one for one in expected if one <= step.max()]
     assert len(begins) > 1
+
+
+@pytest.mark.parametrize("read", ["a sample"], indirect=True)
+def test_a_pair_needs_more_labels_only_above_the_evidence_it_has(read):
+    """A question of a sample is bet on once, so that its labels promise no more than they gave until now."""
+    _, _, look, _ = read
+    evidence = look.bets([0, 2]).last()
+    have = look.judged.shared_by([0, 2])[1].chosen.mean()
+    assert evidence > 0.2
+    assert look.share_for(0, 2, 0.99 * evidence) == pytest.approx(have)
+    assert have < look.share_for(0, 2, 1.05 * evidence) < 0.8

@@ -11,6 +11,7 @@ from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import Coded
+from adaptive_eval.trial import COPY_REASON
 from scorio.sequential import Board
 from scorio.sequential.cells import KNOWN, MISSING, Cells, unit_scores
 from scorio.sequential.contrasts import Contrasts, joined
@@ -44,6 +45,8 @@ def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
     )
 
 
+@pytest.mark.parametrize("limit", [{"trials": 6000}, {"max_passes": 30}], ids=["budget", "passes"])
+@pytest.mark.parametrize("why", ["scripted", COPY_REASON])
 @pytest.mark.parametrize(
     ("lost", "reason"),
     [
@@ -52,12 +55,21 @@ def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
         (lambda index: index % 2 == 0, "lost"),
     ],
 )
-def test_a_run_ends_for_lost_answers_only_if_they_are_lost_all_along(lost, reason):
-    session = Session(make_spec(2, 100, equivalence=0.1, trials=6000))
+def test_a_run_ends_for_lost_answers_only_if_they_are_lost_all_along(lost, reason, why, limit):
+    session = Session(make_spec(2, 100, equivalence=0.1, **limit))
     answer = coin((0.95, 0.9))
-    drive(session, answer, slots=16, missing=lambda one: one.key.model == "m0" and lost(one.key.index))
+    lost_of = {"missing": lambda one: one.key.model == "m0" and lost(one.key.index), "why": why}
+    drive(session, answer, slots=16, **lost_of)
     assert session.stopped.reason == reason
     assert session.budget.completed < 6000
+
+
+def test_a_burst_of_losses_is_foreseen_over_all_passes_that_are_left():
+    """99 of the first 100 answers: diluted 57 times by 60 passes, and 16 times by one or two."""
+    session = Session(make_spec(2, 100, equivalence=0.1, max_passes=60))
+    burst = {"missing": lambda one: one.key.model == "m0" and one.key.index < 99}
+    drive(session, coin((0.95, 0.9)), slots=16, most=600, **burst)
+    assert session.stopped is None
 
 
 def test_a_width_that_lost_answers_alone_fill_ends_the_run():
@@ -67,9 +79,12 @@ def test_a_width_that_lost_answers_alone_fill_ends_the_run():
 
 
 def test_a_width_is_reached_with_all_that_lost_answers_allow():
-    session = Session(make_spec(1, 60, goal="width", width=0.25, max_passes=60))
-    drive(session, coin((0.6,)), slots=1, missing=lambda request: request.key.index % 20 == 0)
+    session, progress = Session(make_spec(1, 60, goal="width", width=0.25, max_passes=60)), []
+    while session.stopped is None:
+        drive(session, coin((0.6,)), slots=1, most=5, missing=lambda request: request.key.index % 20 == 0)
+        progress.append(session.results().pairs[0].tie_margin)
     assert session.stopped.reason == "resolved"
+    assert 0.5 < max(progress[:-1]) < progress[-1] == 1.0, "lost answers stand in its way to the end"
     (line,) = session.results().models
     assert (
         0.1
@@ -151,7 +166,7 @@ def test_every_question_weighs_the_same_and_lost_answers_may_be_anything(steps, 
         cells.absorb(np.arange(2), said[:, start : start + 10])
     block = PairReader(cells, [0], [1]).read(ONE, steps)
     low, high = [], []
-    asked = sequence.of(np.arange(2), 0, steps)
+    asked = sequence.questions_of(np.arange(2), 0, steps)
     for model in range(2):
         ends = []
         for worth in (0, 1):
@@ -180,7 +195,7 @@ def test_a_question_without_any_answer_may_be_anything_and_is_in_no_cluster(roun
     sequence = TrialSequence(rng.permutation(questions), own=rounds)
     cells = Cells(sequence, np.array([0.0, 1.0]), 2)
     for start in range(0, steps, 10):
-        asked = sequence.of(np.arange(2), start, start + 10)
+        asked = sequence.questions_of(np.arange(2), start, start + 10)
         said = np.take_along_axis(right, np.broadcast_to(asked, (2, 10)), axis=1)
         said[0, asked[0] == silent] = MISSING
         cells.absorb(np.arange(2), said)

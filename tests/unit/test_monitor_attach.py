@@ -63,6 +63,19 @@ def test_a_live_run_is_followed_until_it_stops(tmp_path):
     assert [len(view.decisions) for view in views] == [0, 1, 2, 3]
 
 
+def test_a_run_that_is_looked_at_once_has_the_rate_of_its_last_minutes(tmp_path):
+    with RunWriter.create(tmp_path / "forest", meta={"name": "forest"}) as writer:
+        for at, results in ((10.0, examples.midrun()), (20.0, examples.finished())):
+            writer.snapshot(examples.snapshot_of(results, at))
+        writer.commit()
+    with RunReader(tmp_path / "forest") as reader:
+        rate = attachment_of(reader).summary().rates.trials
+    asked = [
+        sum(line.trials for line in results.models) for results in (examples.midrun(), examples.finished())
+    ]
+    assert rate == pytest.approx((asked[1] - asked[0]) / 10.0)
+
+
 def test_an_interruption_is_waited_out_where_the_goal_is_wanted(tmp_path):
     interrupted = replace(examples.midrun(), stop=StopVerdict("interrupted", "ctrl-c"))
     moments = (interrupted, examples.midrun(), examples.finished())

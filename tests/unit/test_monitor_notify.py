@@ -5,6 +5,7 @@ import re
 import sys
 import threading
 import urllib.request
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -198,9 +199,14 @@ def test_a_slow_backend_is_not_waited_for():
     tracker = Tracker(lambda: backend, every=0.0)
     for _ in range(50):
         tracker(PROGRESS)  # returns although nothing is taken
+    tracker(END)
     assert "had not taken the last figures" in tracker.close(patience=0.01)
     free.set()
+    for sent in tracker._sent:
+        with suppress(CancelledError):
+            sent.result(60)
     assert len(backend.logged) <= 1
+    assert backend.summary is None, "it came too late"
 
 
 @pytest.mark.parametrize("where", ["open", "log", "finish"])
@@ -328,6 +334,14 @@ def test_a_file_that_becomes_unwritable_does_not_fail_the_run(tmp_path):
         folder.rmdir()
         updated(metrics, examples.finished())
     assert not folder.exists()
+
+
+def test_a_file_that_cannot_be_written_ends_the_server_that_was_started_before_it(tmp_path):
+    metrics = RunMetrics("forest", ("127.0.0.1", 0), file=tmp_path / "none" / "run.prom")
+    with pytest.raises(UsageError, match="metrics cannot be written to"), metrics:
+        pass
+    with pytest.raises(OSError, match="refused"):
+        scraped(metrics)
 
 
 def test_an_outlet_is_told_every_event_the_error_and_what_it_reports_at_the_end(monkeypatch):

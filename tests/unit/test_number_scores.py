@@ -7,17 +7,28 @@ import re
 import numpy as np
 import pytest
 from run_examples import command, printed
+from session_scripts import make_spec
 
 from adaptive_eval.config import load_config
+from adaptive_eval.core.session import Session
 from adaptive_eval.engine.drift import DriftWatch
-from adaptive_eval.errors import ConfigError, OutcomesError, UsageError
+from adaptive_eval.errors import ConfigError, OutcomesError, SessionError, UsageError
 from adaptive_eval.options.scorers import ChoiceProbabilityScorerConfig
-from adaptive_eval.run.rescoring import read_scorer
+from adaptive_eval.run.rescoring_specs import read_scorer
 from adaptive_eval.scoring.choice import ChoiceProbabilityScorer
 from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import STEPS, Completion, Question, Score, ScoreRange, TrialKey, TrialRequest
+from adaptive_eval.trial import (
+    STEPS,
+    Completion,
+    Question,
+    Score,
+    ScoreRange,
+    TrialKey,
+    TrialOutcome,
+    TrialRequest,
+)
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount
 from adaptive_eval.views.trials import examples, no_target, outcome
 from scorio.sequential.cells import MISSING, Cells
@@ -48,6 +59,15 @@ def sequence_of(shared):
     from scorio.sequential.parts import RunSequence
 
     return RunSequence([23], 0, 1, (True,)).sequences[0]
+
+
+def test_no_step_lies_above_the_highest_number():
+    session = Session(make_spec(2, 3, weights=ScoreRange(STARS)))
+    (first, *_) = session.ask(2)
+    with pytest.raises(SessionError, match=rf"categories 0\.\.{STEPS}$"):
+        session.tell([TrialOutcome(first.key, STEPS + 1)])
+    session.tell([TrialOutcome(first.key, STEPS)])
+    assert {line.score for line in session.results().models if line.trials} == {STARS[1]}
 
 
 def test_sums_of_any_scores_and_of_their_squares_are_kept():
@@ -289,6 +309,13 @@ def test_the_likeliest_letter_is_right_below_one_half(by):
     assert score.signals["score"] == pytest.approx(0.4)
     assert score.signals.get("is_correct") is (True if by == "likeliest" else None)
     assert not score.signals["repeated_pattern"]
+
+
+def test_a_rounded_log_probability_above_zero_is_a_chance_of_one():
+    likely = [{"token": "B", "logprob": 0.4}, {"token": "A", "logprob": -math.log(4.0)}]
+    answer = Completion("B", "length", logprobs={"content": [{"top_logprobs": likely}]})
+    score = ChoiceProbabilityScorer().score(answer, Question("t", "q", "B"))
+    assert score.signals["score"] == pytest.approx(0.8)
 
 
 def test_at_temperature_0_small_shifts_of_a_number_are_small_noise():

@@ -185,6 +185,16 @@ def test_a_pair_is_as_sure_as_with_the_worst_of_what_is_lost(margin, sizes, lost
     assert (pair.verdict == "open") == (pair.p_value > 0.05)
 
 
+def test_questions_of_a_task_without_groups_are_each_their_own():
+    tasks, answers = with_lost((30, 10), 3, tuple(one % 12 for one in range(40)))
+    spec = replace(make_spec(2), stopping=StoppingSpec(target="population"))
+    found = []
+    for groups in (None, tuple(f"alone{number}" for number in range(10))):
+        grouped = (tasks[0], replace(tasks[1], clusters=groups))
+        found.append(OneLook(replace(spec, tasks=grouped), answers).results().pairs)
+    assert found[0] == found[1]
+
+
 def test_claims_share_no_level_with_pairs():
     parts = (GoalSpec("ranking"), GoalSpec("not-worse", model="m0", margin=0.1))
     right = np.zeros((3, 40))
@@ -196,3 +206,12 @@ def test_claims_share_no_level_with_pairs():
     }
     assert min(levels["pair"]) == pytest.approx(0.05 / 3)
     assert min(levels["not-worse"]) == pytest.approx(0.05 / 2)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.4, -0.4, 1.0])
+def test_alike_questions_leave_room_for_the_share_of_others_that_so_many_can_miss(gap):
+    """Of 20 questions, 1 − .05^(1/20) may be of another kind: from −1 to 1."""
+    test = look_at_difference(np.full(20, gap), np.full(20, 1 / 20), None, 0.95, single=False)
+    unseen = 1.0 - 0.05 ** (1 / 20)
+    ends = (gap - unseen * (1.0 + gap), gap + unseen * (1.0 - gap))
+    assert (test.low, test.high) == pytest.approx(ends)

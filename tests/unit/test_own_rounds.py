@@ -1,5 +1,6 @@
 """Rounds of each model's own: laid out from its own outcomes, and read without bias."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec
 
+from adaptive_eval.build.assembly import build
 from adaptive_eval.build.replay import replay_log
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, PriorSpec, ReferenceSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
@@ -85,7 +88,7 @@ def test_score_and_lost_share_are_the_weighted_means_of_those_of_rounds(lost):
     categories = (rng.random((2, 12 * 8)) < 0.5).astype(int)
     categories[rng.random(categories.shape) < lost] = -1
     cells, _ = walked(categories, groups=(1000,))
-    rounds, asked, said = cells.rounds, cells.sequence.of(np.array([0]), 0, 96)[0], categories[0]
+    rounds, asked, said = cells.rounds, cells.sequence.questions_of(np.array([0]), 0, 96)[0], categories[0]
     means, shares, weights = [], [], [1.0]
     for number, (a, b) in enumerate(((0, 24), (24, 48), (48, 96))):
         right, times = np.bincount(asked[a:b], said[a:b] == 1, 12), np.bincount(asked[a:b], minlength=12)
@@ -117,7 +120,7 @@ def test_the_score_is_unbiased_at_the_end_of_a_round_where_pooled_means_are_not(
     cells, step = Cells(sequence, unit_scores((0.0, 1.0)), models.size), 0
     while step < 15 * 8:
         stop = int(min(15 * 8, *(sequence.laid_out(model) for model in models.tolist())))
-        questions = sequence.of(models, step, stop)
+        questions = sequence.questions_of(models, step, stop)
         right = (rng.random(questions.shape) < chance[questions]).astype(np.int64)
         cells.absorb(models, right, np.where(right, 1.0, dear))
         step = stop
@@ -134,7 +137,7 @@ def test_a_forecast_knows_that_rounds_take_the_noise_away_faster():
     cells, step, rng = Cells(sequence, unit_scores((0.0, 1.0)), 24), 0, np.random.default_rng(4)
     reader, found = PairReader(cells, models[::2], models[1::2]), {}
     for stop in (60, 90, 120, 180, 240, 480, 960):
-        questions = sequence.of(models, step, stop)
+        questions = sequence.questions_of(models, step, stop)
         cells.absorb(models, (rng.random(questions.shape) < chance[questions]).astype(np.int64))
         found[stop], step = reader.read(np.arange(12), stop).variance[:, -1], stop
         if stop == 60:
@@ -166,6 +169,31 @@ def test_auto_takes_rounds_where_their_promise_holds(stopping, goal, sizes, chos
     spec = replace(spec, tasks=tasks, goal=goal)
     assert spec.tasks_in_rounds == Session(spec).results().in_rounds == chosen
     assert replace(spec, spend="time").tasks_in_rounds == ()
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "changes", "in_rounds"),
+    [
+        (12, {}, ()),
+        (11, {}, ("t",)),
+        ("auto", {}, ("t",)),
+        (64, {"spend": "tokens"}, ("t",)),
+        (64, {"allocation": {"questions": "rounds"}}, ("t",)),
+    ],
+)
+def test_auto_takes_no_rounds_if_many_trials_are_in_flight(tmp_path, concurrency, changes, in_rounds):
+    rows = [json.dumps({"id": f"q{number}", "input": "?", "target": "7"}) for number in range(20)]
+    (tmp_path / "q.jsonl").write_text("\n".join(rows), "utf-8")
+    asked = {"endpoints": ["http://a/v1"], "concurrency": concurrency, "sampling": {"max_tokens": 64}}
+    task = {"name": "t", "dataset": "q.jsonl", "scorer": "numeric", "prompt": "{input}"}
+    data = {"name": "demo", "models": [{"name": name, **asked} for name in "ab"], "tasks": [task], **changes}
+    run = build(config_from_data(data, tmp_path))
+    assert run.spec.tasks_in_rounds == in_rounds
+    for model in data["models"]:
+        model["concurrency"] = 64 if concurrency == 11 else 1
+    begun = {"identity": json.dumps({"rounds": in_rounds})}
+    continued = replace(run, config=config_from_data(data, tmp_path), continued=begun)
+    assert continued.spec.tasks_in_rounds == in_rounds
 
 
 def references(spec, known):

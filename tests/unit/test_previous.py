@@ -16,7 +16,8 @@ from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs
-from adaptive_eval.run.rescoring import RescoringSpec, read_rubric, read_scorer, rescore, stored_scoring
+from adaptive_eval.run.rescoring import rescore, stored_scoring
+from adaptive_eval.run.rescoring_specs import RescoringSpec, read_rubric, read_scorer
 from adaptive_eval.scoring.rubric import attempt_signals
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy
+from scipy import stats
 
 from scorio import eval as metrics
 from scorio import rank
@@ -266,6 +267,20 @@ def test_newton_and_descent_find_the_same_abilities(prior):
     newton = rank.rasch_map(R, prior, return_scores=True)[1]
     descent = rank.rasch_map(R, rank.CustomPrior(prior.penalty), return_scores=True)[1]
     assert newton == pytest.approx(descent, abs=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("prior", "density"),
+    [
+        (rank.GaussianPrior(0.5, 2.0), stats.norm(0.5, np.sqrt(2.0))),
+        (rank.LaplacePrior(0.2, 0.7), stats.laplace(0.2, 0.7)),
+        (rank.CauchyPrior(0.2, 0.7), stats.cauchy(0.2, 0.7)),
+    ],
+)
+def test_a_penalty_is_what_the_log_density_falls_from_its_top(prior, density):
+    abilities = np.array([-3.0, 0.1, 1.7])
+    fall = density.logpdf(density.median()) - density.logpdf(abilities)
+    assert prior.penalty(abilities) == pytest.approx(fall.sum())
 
 
 FITS = "rasch rasch_map rasch_2pl_map bradley_terry bradley_terry_map bradley_terry_davidson_map "

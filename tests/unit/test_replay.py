@@ -5,11 +5,13 @@ import shutil
 import sqlite3
 from contextlib import suppress
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 import run_examples as runs
 from session_scripts import make_spec
 
+import adaptive_eval
 from adaptive_eval import results_of
 from adaptive_eval.build.replay import replay
 from adaptive_eval.cli.samples import _answer_pairs
@@ -19,8 +21,9 @@ from adaptive_eval.core.stored_spec import spec_from_json, spec_to_json
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.codec import dump_json, load_json, pack
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import AttemptRecord
+from adaptive_eval.store.records import AttemptRecord, ScoringRecord
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.trial import DISCARD_CAUSES
 from adaptive_eval.views import reading
 from adaptive_eval.views.reading import DISAGREE
 
@@ -31,8 +34,15 @@ def test_a_goal_of_several_parts_is_kept_whole():
         GoalSpec("not-worse", model="m0", margin=0.1), GoalSpec("pairs", pairs=(("m0", "m1"),)),
         GoalSpec("all", goals=(GoalSpec("baseline", model="m1"),)),
     )  # fmt: skip
-    spec = replace(make_spec(2, 30), goal=GoalSpec("all", goals=kinds))
+    spec = replace(make_spec(2, 30), goal=GoalSpec("all", goals=kinds), redrawn=frozenset(DISCARD_CAUSES))
     assert spec_from_json(spec_to_json(spec)) == spec
+
+
+def test_a_session_is_written_alike_whatever_the_order_of_its_sets():
+    for size in (2, 3, 4):
+        for causes in combinations(sorted(DISCARD_CAUSES), size):
+            told = json.loads(spec_to_json(replace(make_spec(2, 3), redrawn=frozenset(causes))))
+            assert told["spec"]["redrawn"] == list(causes)
 
 
 @pytest.fixture
@@ -68,6 +78,13 @@ def _exchange(data):
         {"trials": 60},
         {"rounds": 4},
         {"one_by_one": True},
+        {
+            "coins": {"oak": 0.95, "elm": 0.6, "yew": 0.2},
+            "one_by_one": True,
+            "slots": 64,
+            "order": -1,
+            "confidence": 0.9,
+        },
     ],
 )
 def test_an_honest_run_is_made_again_as_it_is_stored(tmp_path, options):
@@ -299,6 +316,10 @@ def stored(tmp_path_factory):
         "UPDATE tallied SET upto = -3",
         "UPDATE tallied SET upto = 1000000",
         "INSERT INTO tallies SELECT 0, 0, 1, '', 5, 0",
+        "UPDATE outcomes SET after_stop = -1 WHERE id = 4",
+        "UPDATE bodies SET body = '{\"messages\":3}' WHERE id = 0",
+        "UPDATE snapshots SET id = 99 WHERE id = (SELECT max(id) FROM snapshots)",
+        "UPDATE snapshots SET id = 1000 WHERE id = 0",
     ],
 )
 def test_what_no_log_of_a_run_says_is_named(stored, tmp_path, forged):
@@ -306,7 +327,148 @@ def test_what_no_log_of_a_run_says_is_named(stored, tmp_path, forged):
     with sqlite3.connect(tmp_path / "run" / "run.db") as db:
         assert db.execute(forged).rowcount
     db.close()
+    runs.reseal(tmp_path / "run")
     with RunReader(stored) as honest, RunReader(tmp_path / "run") as reader:
         assert not honest.damage()
         assert replay(honest).disagreements == ()
         assert reader.damage() or replay(reader).disagreements
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory):
+    """Return a run that was started from a config, and the replay of which is what it holds."""
+    folder = tmp_path_factory.mktemp("described") / "run"
+    rows = [{"id": f"q{number}", "input": f"question {number}", "target": "yes"} for number in range(12)]
+    models = {"good": lambda _: "yes", "bad": lambda prompt: f"no, {prompt}"}
+    adaptive_eval.evaluate(models, rows, out=folder, budget={"trials": 40}, concurrency=1)
+    with RunReader(folder) as reader:
+        assert replay(reader).disagreements == ()
+    return folder
+
+
+def _edit(run, key, change):
+    """Change an entry of the description, and its checksum with it."""
+    with RunReader(run) as reader:
+        text = reader.meta()[key]
+    with sqlite3.connect(run / "run.db") as db:
+        changed = change(text)
+        assert changed != text
+        db.execute("UPDATE meta SET value = ? WHERE key = ?", (pack(changed), key))
+    db.close()
+    runs.reseal(run)
+
+
+def _another(*path, to):
+    def change(text):
+        data = json.loads(text)
+        place = data
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = to
+        return json.dumps(data)
+
+    return change
+
+
+_CHANGED = {"at": runs.STARTED, "trials": 9, "setting": "stopping.confidence", "before": 0.9, "now": 0.8}
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "words"),
+    [
+        ("config", lambda text: text.replace("trials: 40", "trials: 41"), "config_hash: stored"),
+        ("config", lambda text: text.replace("models:", "modells:"), "config: the one"),
+        ("config_hash", lambda text: text[::-1], "config_hash: stored"),
+        ("name", lambda text: f"{text}x", "name: stored"),
+        ("seed", lambda text: f"1{text}", "seed: stored"),
+        ("worth", _another("task", "share", to=0.5), "worth.task.share: stored 0.5, the config says 1.0"),
+        ("scoring", _another("task", "rubric", "truncated", to="x"), "scoring.task.rubric.truncated"),
+        ("identity", _another("models", "bad", "send_seed", to="x"), "identity.models.bad.send_seed"),
+        ("session", _another("spec", "models", 0, "deterministic", to=True), "spec.models.0.deterministic"),
+        ("session", _another("spec", "tasks", 0, "weight", to=2.0), "spec.tasks.0.weight: stored 2.0"),
+        ("session", _another("spec", "early_repeats", to=False), "spec.early_repeats"),
+        ("changes", lambda _: json.dumps([_CHANGED]), "changes.stopping.confidence: stored 0.8"),
+    ],
+)
+def test_a_description_that_its_config_does_not_lead_to_is_named(described, tmp_path, key, change, words):
+    run = tmp_path / "run"
+    shutil.copytree(described, run)
+    _edit(run, key, change)
+    assert words in runs.command("validate", run, code=1).stdout
+
+
+@pytest.mark.parametrize("key", ["config", "worth", "thresholds"])
+def test_a_description_that_lacks_an_entry_is_named_though_its_checksum_fits(described, tmp_path, key):
+    run = tmp_path / "run"
+    shutil.copytree(described, run)
+    with sqlite3.connect(run / "run.db") as db:
+        assert db.execute("DELETE FROM meta WHERE key = ?", (key,)).rowcount
+    db.close()
+    runs.reseal(run)
+    assert f"lacks {key}" in runs.command("validate", run, code=1).stdout
+
+
+def test_a_run_of_another_version_may_have_been_started_with_other_settings(described, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(described, run)
+    _edit(run, "versions", _another("adaptive-eval", to="0.0.1"))
+    _edit(run, "config_hash", lambda text: text[::-1])
+    assert "undamaged" in runs.printed("validate", run)
+
+
+def _say_other(data):
+    data["text"] = "the other way round"
+
+
+def _answer_elsewhere(data):
+    data["endpoints"][0]["endpoint"] = "http://elsewhere/v1"
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "words"),
+    [
+        ("decisions", _say_other, "no decision says so"),
+        ("snapshots", _answer_elsewhere, "http://elsewhere/v1"),
+    ],
+)
+def test_a_stop_and_servers_are_those_that_another_table_names(described, tmp_path, table, change, words):
+    run = tmp_path / "run"
+    shutil.copytree(described, run)
+    _change(run, table, change)
+    assert words in runs.command("validate", run, code=1).stdout
+
+
+def test_an_answer_took_the_time_that_its_signals_say_unless_they_are_a_scorers_own(described, tmp_path):
+    for which, words, code in (("id = 3", "1 answers took another time", 1), ("id >= 0", "undamaged", 0)):
+        run = tmp_path / which
+        shutil.copytree(described, run)
+        with sqlite3.connect(run / "run.db") as db:
+            db.execute(f"UPDATE outcomes SET latency = latency + 1.0 WHERE {which}")
+        db.close()
+        runs.reseal(run)
+        assert words in runs.command("validate", run, code=code).stdout
+
+
+_SCORED = {"scorer": {}, "rubric": {}, "categories": ["wrong", "right"], "weights": [0.0, 1.0]}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "model", "words"),
+    [
+        ({"task": _SCORED}, "good", "undamaged"),
+        ({"other": _SCORED}, "good", "scoring 'strict' is of 'other'"),
+        ({"task": _SCORED | {"weights": ["x"]}}, "good", "damaged (scoring 'strict': tasks: task: weights"),
+        ({}, "nobody", "scoring 'strict' is of 'nobody'"),
+    ],
+)
+def test_a_scoring_is_of_the_tasks_and_models_of_its_run(described, tmp_path, tasks, model, words):
+    run = tmp_path / "run"
+    shutil.copytree(described, run)
+    with RunReader(run) as reader:
+        results = json.loads(json.dumps(reader.latest_snapshot().results))
+    for line in results["models"]:
+        if line["model"] == "good":
+            line["model"] = model
+    with RunWriter.open(run) as writer:
+        writer.scoring(ScoringRecord("strict", runs.STARTED, {"tasks": tasks, "results": results}), ())
+    assert words in runs.command("validate", run).stdout

@@ -23,7 +23,10 @@ ASKED = {"tasks": {"forest": {"prompt": "?", "dataset": "a1"}}, "models": {}, "s
 
 def asked(**changes):
     """Return the description of a run that asks this."""
-    return {"identity": json.dumps({**ASKED, **changes}), "scoring": json.dumps({"forest": "numeric"})}
+    return {
+        "identity": json.dumps({**ASKED, **changes}),
+        "scoring": json.dumps({"forest": {"scorer": {"kind": "numeric"}}}),
+    }
 
 
 def summary_of(directory, **options):
@@ -85,7 +88,7 @@ def test_every_change_has_its_kind(before, verdicts):
     assert [one.kind for one in compare(*runs_).pairs] == [KINDS[verdicts]]
 
 
-WORTH = [{"worth": json.dumps({"forest": {"share": share}})} for share in (0.5, 0.25)]
+WORTH = [{"worth": json.dumps({"forest": {"share": share, "worths": [0, 1]}})} for share in (0.5, 0.25)]
 OTHERS = {
     "the questions or right answers of its dataset have changed": (
         asked(), asked(tasks={"forest": {"prompt": "?", "dataset": "b2"}}),

@@ -135,7 +135,8 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(run, tmp_path):
 # Several runs on one page, and the answers that a report quotes.
 
 
-META = {"identity": '{"tasks": {"trees": {"hash": "1"}}}', "scoring": '{"trees": "exact"}'}
+SCORED = '{"trees": {"scorer": {"kind": "exact"}}}'
+META = {"identity": '{"tasks": {"trees": {"hash": "1"}}}', "scoring": SCORED}
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +145,7 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("runs")
     runs.make_run(place / "one", meta=META)
     shutil.copytree(place / "one", place / "two")
-    runs.make_run(place / "three", meta={**META, "scoring": '{"trees": "regex"}'})
+    runs.make_run(place / "three", meta={**META, "scoring": SCORED.replace("exact", "regex")})
     runs.make_run(place / "four", meta={**META, "config": "stopping: {target: population}"})
     return place
 
@@ -163,7 +164,8 @@ def test_runs_that_ask_the_same_share_a_board_and_each_has_its_report(folder, tm
         assert f'href="{name}/report.html"' in text
         assert (tmp_path / "site" / name / "report.html").exists()
     assert "Earlier reports" not in text
-    assert "scoring.trees was &#39;exact&#39; and is now &#39;regex&#39;" in text
+    assert '<th scope="col"><bdi>answers' not in text, "a column says something of a model of the table"
+    assert "scoring.trees.scorer.kind was &#39;exact&#39; and is now &#39;regex&#39;" in text
 
 
 def test_a_model_without_answers_is_the_last_of_a_board_of_any_scale(tmp_path):
@@ -176,7 +178,8 @@ def test_a_model_without_answers_is_the_last_of_a_board_of_any_scale(tmp_path):
         return replace(record, **lost) if request.key.model == "oak" else record
 
     runs.store_run(tmp_path / "low", {**META, "name": "low"}, Session(spec), answer)
-    write_leaderboard([tmp_path / "low"], tmp_path)
+    index = write_leaderboard([tmp_path / "low"], tmp_path)
+    assert '<th scope="col"><bdi>answers' in index.read_text("utf-8"), "few answers are marked on phones too"
     (board,) = json.loads((tmp_path / "index.json").read_text("utf-8"))["boards"]
     *lines, last = board["models"]
     assert (last["model"], last["score"]) == ("oak", None)
@@ -233,7 +236,10 @@ SOURCE = "2 earlier trials a question of oak, from runs/<b>first</b>"
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    return summary_of(tmp_path_factory.mktemp("run") / "forest", meta={"previous": '{"settings": {}}'})
+    return summary_of(
+        tmp_path_factory.mktemp("run") / "forest",
+        meta={"previous": '{"settings": {"references": [], "prior": null}, "references": [], "prior": null}'},
+    )
 
 
 @pytest.fixture(scope="module")

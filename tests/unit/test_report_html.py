@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
+from adaptive_eval.errors import Coded
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.accounts import QuestionAccount, several_answers, suspect
@@ -103,6 +104,27 @@ def summary(tmp_path_factory):
 def page(summary):
     """Return the parsed page of that run."""
     return Page(to_html(summary))
+
+
+def test_warnings_of_one_kind_fold_on_a_page(summary):
+    models = [line.model for line in summary.results.models]
+    copies = [Coded("warning/copies", f"{model}: 3 answers are copies") for model in models]
+    other = Coded("warning/unanswered", "4 requests may have been billed")
+    warned = replace(summary.results, warnings=(*summary.results.warnings, *copies, other))
+    warned = replace(summary, results=warned)
+    html = to_html(warned)
+    folded = html[html.index('id="more-warnings"') :].split("</details>")[0]
+    assert folded.count("3 answers are copies") == len(models) - 1
+    assert "may have been billed" not in folded
+    assert to_markdown(warned).count("3 answers are copies") == len(models)
+
+
+def test_a_long_reason_is_listed_once_with_its_models(summary):
+    reason = "HTTP 400 Bad Request: This model's maximum context length is 2048 tokens"
+    accounts = [replace(one, missing={reason: 3}) for one in summary.known.models]
+    shown = Page(to_html(runs.with_details(summary, models=accounts))).shown
+    assert shown.count(reason) == 1
+    assert f"{3 * len(accounts)} trials: {reason}" in shown
 
 
 def test_the_page_says_what_the_report_says(page, summary):
@@ -225,11 +247,10 @@ def test_pass_at_k_is_given_where_every_question_that_was_asked_has_k_answers():
         for n, row in enumerate(answers)
     ]
     models = [SimpleNamespace(model=name) for name in ("all", "few", "none")]
-    ((name, fewest, found),) = several_answers(asked, SimpleNamespace(models=models, tasks=()))
-    assert (name, fewest) == ("all", 4)
-    expected = [(pass_at_k(answers, k), pass_hat_k(answers, k)) for k in (2, 4)]
-    assert [one for one in found if one] == [pytest.approx(one) for one in expected]
-    assert found[2:] == [None, None]
+    (found,) = several_answers(asked, SimpleNamespace(models=models, tasks=()))
+    assert (found.model, found.fewest) == ("all", 4)
+    assert found.pass_at == pytest.approx({k: pass_at_k(answers, k) for k in (2, 4)})
+    assert found.pass_hat == pytest.approx({k: pass_hat_k(answers, k) for k in (2, 4)})
 
 
 def test_pass_at_k_weighs_tasks_and_not_their_numbers_of_questions():
@@ -237,9 +258,8 @@ def test_pass_at_k_weighs_tasks_and_not_their_numbers_of_questions():
     asked = [QuestionAccount(task, "q", 3, 0.5, 0.0, ((3, right),)) for task, right in rights]
     tasks = [SimpleNamespace(task=name, weight=0.5) for name in "ab"]
     results = SimpleNamespace(models=[SimpleNamespace(model="m")], tasks=tasks)
-    ((_, _, found),) = several_answers(asked, results)
-    assert found[0] == pytest.approx((0.5, 0.5))
-    assert found[1:] == [None] * 3
+    (found,) = several_answers(asked, results)
+    assert (found.pass_at, found.pass_hat) == (pytest.approx({2: 0.5}), pytest.approx({2: 0.5}))
     odd = QuestionAccount("t", "q", 4, 0.5, 0.0, ((2, 0), (2, 2)))  # the stronger model is wrong
     assert suspect([odd]) == [(odd, "weak models right, strong ones wrong")]
 

@@ -23,7 +23,7 @@ from adaptive_eval.views.details import Details
 from adaptive_eval.views.inert import fenced, inert, md
 from adaptive_eval.views.page import to_markdown
 from adaptive_eval.views.promises import promises
-from adaptive_eval.views.tables import column, markdown_table, table_of
+from adaptive_eval.views.tables import column, markdown_table, named, table_of
 from adaptive_eval.views.verdicts import family_words
 
 PARSER = MarkdownIt("commonmark", {"linkify": False}).enable(["table", "strikethrough"])
@@ -47,7 +47,7 @@ def finished(tmp_path_factory):
     meta = {
         "versions": versions,
         "base_dir": "/home/someone/secret-project",
-        "identity": json.dumps({"x": "x" * 5_000}),
+        "identity": json.dumps({"tasks": {}, "x": "x" * 5_000}),
     }
     meta["source"] = "/home/someone/forest.yaml"
     directory = tmp_path_factory.mktemp("finished") / "forest"
@@ -283,3 +283,9 @@ def test_a_report_reads_no_answers(tmp_path, monkeypatch):
     runs.make_run(tmp_path / "forest", missing=0.03, truncated=0.05)
     monkeypatch.setattr(RunReader, "trials", None)
     assert sum(account.truncated for account in read_summary(tmp_path / "forest").details.models) > 0
+
+
+@pytest.mark.parametrize(("label", "whole"), [("llama…chat", "llama-70b-chat"), ("llama-70b-chat", "")])
+def test_a_label_shows_the_whole_name_where_it_is_shorter(label, whole):
+    cell = named("llama-70b-chat", {"llama-70b-chat": label})
+    assert (cell.text, cell.whole, cell.full) == (label, whole, "llama-70b-chat")

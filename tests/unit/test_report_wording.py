@@ -161,7 +161,7 @@ def test_figures_of_a_run_with_a_reference_lost_and_late_answers():
     done = replace(examples.finished(), fixed_passes=10)
     stored, most, *others = sorted(done.models, key=lambda line: line.trials)
     models = (replace(stored, state="reference"), most, *others[:-1])
-    last = replace(others[-1], trials=2_300, missing=200, after_stop=30)
+    last = replace(others[-1], trials=2_290, missing=200, discarded_trials=10, after_stop=30)
     results = replace(done, models=(*models, last))
     asked = results.models[1:]
     assert saving(results) == (sum(line.issued for line in asked), len(asked) * 2_500)
@@ -224,3 +224,12 @@ def test_a_score_to_be_measured_is_no_difference_and_has_no_evidence():
     assert evidence_words(width) == "–"
     assert difference_words(number, 2).startswith("+")
     assert evidence_words(number) == "4.00 / 5.30"
+
+
+@pytest.mark.parametrize(("results", "counts"), [(examples.midrun(), (7, 3)), (examples.finished(), (10, 0))])
+def test_results_printed_alone_count_what_is_decided_and_open(results, counts):
+    verdicts = [pair.verdict for pair in results.pairs]
+    is_open = verdicts.count("open")
+    assert counts == (10 - is_open, is_open)
+    for text in (str(results), results._repr_html_()):
+        assert (f"{counts[0]} of 10 " in text, f"{is_open} open" in text) == (True, bool(is_open))

@@ -1,6 +1,8 @@
 """Stored answers that are ranked again: what a run knows of its trials stays, task by task."""
 
 import json
+import shutil
+import sqlite3
 from collections import Counter
 from dataclasses import replace
 
@@ -11,17 +13,11 @@ import run_examples as runs
 from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.spec import GoalSpec
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import RunDamaged, UsageError
 from adaptive_eval.options.task_options import RubricConfig
 from adaptive_eval.run.each_question import each_question
-from adaptive_eval.run.rescoring import (
-    RescoringSpec,
-    read_rubric,
-    read_scorer,
-    rescore,
-    stored_scoring,
-    tracked,
-)
+from adaptive_eval.run.rescoring import rescore, stored_scoring
+from adaptive_eval.run.rescoring_specs import RescoringSpec, read_rubric, read_scorer, tracked
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import SAME_TEXT, Completion, Score, Usage
@@ -165,14 +161,22 @@ def test_each_task_keeps_its_own_rubric_unless_it_has_another(run):
             assert line.score == pytest.approx(0.25 * parts[0] + 0.75 * parts[1])
 
 
-def test_a_check_judges_the_tasks_that_have_it_as_one(run):
-    (found,) = again(
-        run,
-        RescoringSpec("check_whole", by_task={"one": RubricConfig(weights=(0.0, 2.0))}, check="check_whole"),
-    )
-    assert scores(found, "one") == {name: 2 * mean for name, mean in means(run, "one", "check_whole").items()}
+@pytest.mark.parametrize("check", ["check_whole", "check_number"])
+def test_a_check_judges_the_tasks_that_have_it_as_one(run, check):
+    spec = RescoringSpec(check, by_task={"one": RubricConfig(weights=(0.0, 2.0))}, check=check)
+    (found,) = again(run, spec)
+    assert scores(found, "one") == {name: 2 * mean for name, mean in means(run, "one", check).items()}
     assert scores(found, "two") == {name: 2 - 2 * mean for name, mean in means(run, "two").items()}
     assert means(run, "two", "check_whole") != means(run, "two", "check_number")
+
+
+def test_each_task_is_rescored_with_the_thresholds_that_the_run_froze_for_it(run, monkeypatch):
+    frozen = {"two": {"len_p33": 0.125, "len_p66": 0.75}}
+    meta = RunReader.meta
+    monkeypatch.setattr(RunReader, "meta", lambda self: {**meta(self), "thresholds": json.dumps(frozen)})
+    (found,) = again(run, RescoringSpec("length", rubric=RubricConfig(schema="efficiency-adjusted")))
+    assert found.body["tasks"]["two"]["thresholds"] == frozen["two"]
+    assert found.body["tasks"]["one"]["thresholds"] != frozen["two"]
 
 
 def test_what_a_check_has_said_is_not_said_by_another_scorer(run):
@@ -204,6 +208,24 @@ def test_answers_that_were_cut_off_do_not_hide_that_all_others_lack_a_signal(tmp
     runs.store_run(tmp_path / "run", built.meta(), built.session(), answer)
     with pytest.raises(UsageError, match="no stored answer to task 'one' has what the rubric needs"):
         again(tmp_path / "run", RescoringSpec("binary", rubric=read_rubric("binary")))
+
+
+def test_different_numbers_of_another_scorer_are_not_all_alike(tmp_path):
+    built = build(config_of(tmp_path, budget={"trials": 80}))
+
+    def answer(request, at, *, after_stop=False):
+        text = request.question[1:]
+        completion = Completion(text if request.key.index % 2 else f"It is {text}.", "stop", Usage(9, 5))
+        question = built.tasks[[*SIZES].index(request.task)].by_id[request.question]
+        score = built.scoring[request.task].score(completion, question)
+        return TrialRecord(request, at, completion, score, after_stop=after_stop)
+
+    runs.store_run(tmp_path / "run", built.meta(), built.session(), answer)
+    words, numbers = (
+        again(tmp_path / "run", RescoringSpec("f1", scorer=read_scorer(written)))[0].remarks
+        for written in ("{kind: f1, right_from: 0.1}", "{kind: f1, range: [0, 1]}")
+    )
+    assert ([remark.code for remark in words], numbers) == (["warning/all-alike"] * 2, ())
 
 
 def test_a_goal_that_names_a_reference_is_a_ranking_of_the_asked_models(run, tmp_path):
@@ -239,3 +261,23 @@ def test_an_answer_is_right_by_the_rubric_of_its_own_task(run):
     held = sum(category == (task == "one") for (task, _), category in first.items())
     assert 0 < held < len(first)
     assert each_question(run, "1 of 1", "a")[0].text.startswith(f"a: {held} of 15 questions have at least 1")
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("UPDATE tasks SET name = 'other' WHERE id = 0", "did not ask"),
+        ("UPDATE questions SET name = 'other' WHERE id = 0", "did not ask"),
+        ("UPDATE outcomes SET step = 1.5 WHERE id = 3", "hold no integer in step"),
+        ("UPDATE outcomes SET question = 1 - question WHERE question < 2", "is not of question"),
+        ("UPDATE outcomes SET step = step + 2000000", "trial 2,000,0.. of 'a' follows"),
+    ],
+)
+def test_a_forged_run_ranks_nothing_though_its_checksums_fit(run, tmp_path, sql, words):
+    shutil.copytree(run, tmp_path / "run")
+    with sqlite3.connect(tmp_path / "run" / "run.db") as db:
+        db.execute(sql)
+    db.close()
+    runs.reseal(tmp_path / "run")
+    with pytest.raises(RunDamaged, match=words):
+        again(tmp_path / "run", RescoringSpec("again"))

@@ -1,8 +1,13 @@
 """What stored answers predict of each question: fixed before the run, and 0 on average."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from session_scripts import make_spec
 
+from adaptive_eval.core.spec import ReferenceSpec
+from adaptive_eval.simulate import GivenChances, simulate
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.control import ONE_MODEL, StoredAnswers, control, stored_answers
 from scorio.sequential.trial_sequence import RunSequence
@@ -28,6 +33,14 @@ def test_its_weighted_mean_is_0_and_no_question_leaves_the_scores(value, trials)
     assert weight @ lead == pytest.approx(0.0, abs=1e-9)
     assert (lead > -value).all()
     assert (lead < 1.0 - value).all()
+
+
+def test_a_question_weighs_as_much_as_its_copies_would():
+    weight, asked_less = np.repeat([3.0, 1.0], [10, 30]), np.where(np.arange(40) < 30, EASY, np.nan)
+    copies = np.repeat(np.arange(40), weight.astype(int))
+    lead = control(stored(asked_less, EASY**2), weight / weight.mean(), 0.5)
+    alone = control(stored(asked_less[copies], EASY[copies] ** 2), np.ones(copies.size), 0.5)
+    assert lead[copies] == pytest.approx(alone)
 
 
 def test_models_that_agree_are_relied_on_and_others_are_not():
@@ -70,3 +83,18 @@ def test_answers_of_finished_models_are_taken_from_the_cells_of_all_tasks():
     found = stored_answers(cells, 2)
     assert found.trials.tolist() == [[4, 2, 0, 4, 5]]
     assert found.total.tolist() == [[3.0, 1.0, 0.0, 0.0, 5.0]]
+
+
+@pytest.mark.parametrize(("order", "least", "most"), [(1, 0.6, 0.8), (-1, 0.97, 1.03)])
+def test_references_spare_trials_of_a_score_measured_to_a_width(order, least, most):
+    """60 models that find the same questions hard as three references, or the opposite ones."""
+    chance = np.tile(np.linspace(0.02, 0.98, 600), (60, 1))
+    right = np.rint(20 * chance[:3, ::order]).astype(int)
+    old = tuple(ReferenceSpec(f"old{n}", {"t": np.stack([20 - one, one], 1)}) for n, one in enumerate(right))
+    spec = make_spec(60, 600, goal="width", width=0.12, max_passes=3)
+    used = []
+    for references in ((), old):
+        asked = replace(spec, references=references)
+        result = simulate(asked, GivenChances(chance), 1, seed=3, in_flight=1, workers=1)
+        used.append(result.trials.sum())
+    assert least < used[1] / used[0] < most

@@ -56,6 +56,8 @@ def test_matches_the_formula():
     difference, variance = with_extra_questions(0.02, 0.003, overlap())
     assert difference == pytest.approx(0.02 + -0.5 * 0.05)
     assert variance == pytest.approx(0.003 + 0.25 * 0.002 - 2 * 0.5 * 0.0012 + 4 * 0.8 / 100**2)
+    _, least = with_extra_questions(0.02, 0.0003, overlap())
+    assert least == pytest.approx(0.3 * 0.0003), "however much the questions explain"
 
 
 @pytest.mark.parametrize("change", [{"questions": 29}, {"square": 9.9}, {"extra": 0}, {"spread": 0.0}])

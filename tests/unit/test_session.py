@@ -121,6 +121,8 @@ def test_an_explanation_gives_numbers_and_words_for_a_decided_pair():
     assert "Difference +1.0000" in text
     assert "after 10 trials each on 10 questions" in text
     assert "Rule `anytime` at 95 %" in text
+    with pytest.raises(SessionError, match="no model 'm7'; the models are m"):
+        explain(session.results(), "m7")
 
 
 def test_the_rest_of_the_board_goes_on():
@@ -234,6 +236,30 @@ class TestGoals:
         session = run(goal="budget", trials=400)
         assert session.stopped.reason == "budget"
         assert session.states.issued == [100, 100, 100, 100]
+
+
+@pytest.mark.parametrize(
+    ("mean", "value", "margin", "side", "ends"),
+    [
+        (0.5, 0.3, None, "better", (0.3, None)),
+        (0.5, 0.3, 0.1, "better", (0.3, None)),
+        (0.6, 0.8, None, "worse", (None, 0.8)),
+        (0.6, 0.8, 0.1, "worse", (None, 0.8)),
+        (0.5, 0.5, 0.1, "tie", (0.4, 0.6)),
+    ],
+)
+def test_no_called_score_has_an_interval_that_holds_what_it_was_called_against(
+    mean, value, margin, side, ends
+):
+    """Bets call a score before its interval would: that one ends at the value then, or at the margin."""
+    spec = make_spec(1, 20, goal="threshold", value=value, equivalence=margin, max_passes=40)
+    session = drive(Session(spec), coin((mean,)), slots=1)
+    found = session.results()
+    assert found.pairs[0].verdict == side
+    line = found.models[0]
+    assert line.score_low < line.score < line.score_high
+    for end, called in zip((line.score_low, line.score_high), ends, strict=True):
+        assert called is None or end == pytest.approx(called)
 
 
 def test_zscore_calls_at_complete_passes_and_warns():

@@ -13,6 +13,7 @@ from session_scripts import calls, coin, counts_of, drive, make_spec
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, PriorSpec, ReferenceSpec, TaskSpec
+from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialOutcome
 from scorio.eval import bayes
 
@@ -181,11 +182,38 @@ def test_a_model_without_a_single_answer():
     assert [(call[0], call[1]) for call in calls(session)] == [(("m0", "m1"), "better")]
 
 
+@pytest.mark.parametrize("why", ["noisy", "spent", "refused", "unusable"])
+def test_what_ended_a_run_or_a_model_does_so_at_the_same_trial_when_it_is_replayed_one_by_one(why):
+    spec, log = make_spec(3, 100, equivalence=0.02, max_passes=3), []
+    if why == "noisy":
+        reference = ReferenceSpec("old", {"t": counts_of(0.5, 100, 1, seed=3)})
+        spec = replace(make_spec(1, 100, equivalence=0.02), references=(reference,))
+    session = drive(Session(spec), coin([0.5, 0.5, 0.4], spread=0.2), slots=64, most=300, log=log)
+    if why != "noisy":
+        session.stop_model("m1", why, spent=why == "spent", unusable=why == "unusable")
+        session.end("interrupted", "by hand")
+    again = Session(spec)
+    again.replay([[outcome] for batch in log for outcome in batch])
+    for decision in session.decisions:
+        if decision.kind in ("stop", "model_stopped"):
+            again.repeat(decision)
+    assert again.decisions == session.decisions
+    assert again.stopped == session.stopped is not None
+
+
 def test_replay_of_a_log_with_holes_asks_for_them_first():
     session = Session(make_spec(2, 30))
     session.replay([[TrialOutcome(TrialKey("m0", step), 1) for step in (0, 1, 4)]])
     requests = session.ask({"m0": 3, "m1": 0})
     assert [request.key.index for request in requests][:2] == [2, 3]
+
+
+@pytest.mark.parametrize(("rounds", "index"), [("rounds", 999), (None, 2_000_000)])
+def test_a_log_with_a_trial_that_nothing_leads_to_is_refused(rounds, index):
+    chosen = {} if rounds is None else {"rounds": rounds}
+    session = Session(make_spec(2, 20, **chosen))
+    with pytest.raises(SessionError, match=f"trial {index:,} of"):
+        session.replay([[TrialOutcome(TrialKey("m0", index), 1)]])
 
 
 # Earlier trials in a session: in Bayes@N, and in no decision.

@@ -11,6 +11,7 @@ from adaptive_eval.core.spec import GoalSpec, ReferenceSpec
 from adaptive_eval.simulate import GivenChances, simulate
 from adaptive_eval.trial import COPY_REASON, Missing, TrialKey
 from adaptive_eval.views.decision_sentences import describe
+from scorio.sequential.foresight import Foresight
 
 
 def against(spec, **chances):
@@ -184,6 +185,16 @@ def test_a_reference_with_noise_does_not_end_a_run_that_can_still_decide():
         reference = ReferenceSpec("old", {"t": counts_of(0.5, 60, 1, seed=seed)})
         session = Session(replace(make_spec(1, 60), references=(reference,)))
         assert drive(session, coin([0.95], seed=seed)).stopped.reason == "resolved"
+
+
+def test_what_its_noise_leaves_is_foreseen_from_two_trials_a_question():
+    reference = ReferenceSpec("old", {"t": counts_of(0.5, 60, 1, seed=0)})
+    spec = replace(make_spec(1, 60), references=(reference,), goal=GoalSpec("budget"))
+    session, left = Session(spec), []
+    for most in (120, 1_800):
+        drive(session, coin([0.6], spread=0.2), most=most)
+        left.append(Foresight(session.board, session.board.guard).without_noise(0, 1)[0])
+    assert left[0] == pytest.approx(left[1], rel=0.25)
 
 
 def test_a_reference_that_always_gave_the_same_answer_divides_by_no_zero():

@@ -64,12 +64,15 @@ def test_a_sample_of_twelve_questions_is_decided():
     assert 10 <= calls(session)[0][2] <= 52
 
 
-@pytest.mark.parametrize(("clusters", "ends"), [("abcd" * 10, True), ("abcdefghijklmnop" * 2, False)])
-def test_a_sample_that_no_answers_could_decide_is_told_and_ends_after_one_pass(clusters, ends):
+def sampled(clusters, **parts):
     tasks = (replace(TASK, questions=tuple(map(str, range(len(clusters)))), clusters=tuple(clusters)),)
     stopping = StoppingSpec(target="population", max_passes=50)
-    spec = replace(make_spec(2, 1), tasks=tasks, stopping=stopping)
-    session = drive(Session(spec), coin((1.0, 0.0)))
+    return Session(replace(make_spec(2, 1), tasks=tasks, stopping=stopping, **parts))
+
+
+@pytest.mark.parametrize(("clusters", "ends"), [("abcd" * 10, True), ("abcdefghijklmnop" * 2, False)])
+def test_a_sample_that_no_answers_could_decide_is_told_and_ends_after_one_pass(clusters, ends):
+    session = drive(sampled(clusters), coin((1.0, 0.0)))
     codes = [text.code for text in session.results().warnings]
     assert (session.stopped.reason, "warning/undecidable" in codes) == (
         ("partial", True) if ends else ("resolved", False)
@@ -77,6 +80,15 @@ def test_a_sample_that_no_answers_could_decide_is_told_and_ends_after_one_pass(c
     if ends:
         assert sum(session.states.issued) <= 2 * len(clusters) + 8
         assert "too few for any verdict" in describe(session.stopped)
+
+
+def test_what_a_sample_can_decide_is_asked_for_although_no_answers_give_such_a_width():
+    clusters = "abcdefgh" * 4
+    session = drive(sampled(clusters, goal=inner(kind="width", width=0.9)), coin((0.95, 0.05), spread=0.0))
+    assert [call[0] for call in calls(session)] == [("m0", "m1")]
+    assert session.stopped.reason == "partial"
+    assert session.stopped.evidence["sample"]
+    assert min(session.states.issued) > len(clusters)
 
 
 EVEN, BOUNDED, ENDLESS = "abcdefghij" * 3, StoppingSpec(max_passes=2), StoppingSpec()

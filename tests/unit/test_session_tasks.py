@@ -17,7 +17,7 @@ from adaptive_eval.core.spec import GoalSpec, ModelSpec, ReferenceSpec, SessionS
 from adaptive_eval.trial import Missing, TrialOutcome
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.promises import promises
-from scorio.sequential.evidence import confidence_radius, log_evidence, log_evidence_above
+from scorio.sequential.evidence import log_evidence, log_evidence_above, measured_radius
 
 # Several tasks in one run: one trial sequence, each task's own sums, one verdict with the tasks' weights.
 
@@ -247,7 +247,8 @@ def test_parts_in_any_order_decide_the_same():
     first, other = ({(one.first, one.second): one for one in pairs} for pairs in found)
     assert first == other
     widths = [one for one in found[0] if one.kind == "width"]
-    radius = confidence_radius(session.comparison.latest.variance[-4:], 0.05)
+    assert all(one.verdict == "tie" for one in widths)
+    radius = measured_radius(session.comparison.latest.variance[-4:], 0.05)
     low, middle, high = np.array(
         [[one.difference_low, one.difference, one.difference_high] for one in widths]
     ).T

@@ -221,6 +221,25 @@ def test_where_n_was_fixed_the_verdict_is_that_of_one_look(table):
     assert sum(pair["winner"] is not None for pair in pairs) == holm >= 5
 
 
+def test_one_look_at_possible_copies_is_that_of_the_run_it_is_written_as(tmp_path):
+    rng, path, rows = np.random.default_rng(4), tmp_path / "long.jsonl", []
+    for model, chance in (("a", 0.8), ("b", 0.4)):
+        for number in range(40):
+            category, text = int(rng.random() < chance), f"{model} {number} " * 200
+            row = {"model": model, "question": f"q{number}", "category": category, "text": text}
+            rows += [row | {"repeat": repeat} for repeat in range(5)]
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    (shown,) = analysis_of(path, "--fixed")["fixed"]
+    printed("analyze", path, "--fixed", "--write", tmp_path / "run", "--json")
+    results = RunReader(tmp_path / "run").latest_snapshot().results
+    (pair,) = results["pairs"]
+    assert {name: pair[name] for name in ("test", "difference", "p_value", "verdict")} == {
+        name: shown[name] for name in ("test", "difference", "p_value", "verdict")
+    }
+    assert (results["models"][0]["missing"], shown["test"]) == (0, "paired t")
+    assert 1e-4 < shown["p_value"] < 0.05, "each question is one draw of either model"
+
+
 @pytest.mark.parametrize(("means", "undecided"), [((0.5, 0.5), 1), ((0.5,), 0)])
 def test_nothing_is_saved_where_nothing_was_decided_or_compared(tmp_path, means, undecided):
     path, trials = tmp_path / "equal.npz", 200 * len(means)

@@ -17,18 +17,23 @@ from adaptive_eval.cli import simulating
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, SessionSpec, StoppingSpec
 from adaptive_eval.simulate import BiasedCoins, GivenChances, RecordedOutcomes, plan_forecast, simulate
 from adaptive_eval.simulate.assumptions import assumed_answers
-from adaptive_eval.simulate.drivers import Latency
 from adaptive_eval.simulate.many_runs import Simulator
 from adaptive_eval.simulate.plan_forecast import (
-    AnswerRate,
     Assumptions,
     Workload,
+    collect,
     cost_of,
     cut_at,
-    plan,
+    figures,
     safe_budget,
     steps_within,
 )
+
+
+def planned(spec, assumed, margins, simulator):
+    """Return the plan of all its figures."""
+    return collect(spec, assumed, figures(spec, assumed, margins, simulator))
+
 
 TRIALS = st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=5)
 COSTS = st.lists(st.floats(0.01, 10.0), min_size=3, max_size=3)
@@ -104,6 +109,14 @@ def test_a_cut_run_is_the_run_under_that_budget():
 
 class TestAssumptions:
     spec = make_spec(3, 20)
+
+    def test_given_chances_stay_as_they_were_given(self):
+        chances = np.full((3, 20), 0.5)
+        given = GivenChances(chances)
+        chances[0] = 0.9
+        assert given.truth(self.spec) == pytest.approx([0.5] * 3)
+        with pytest.raises(ValueError, match="read-only"):
+            given.chances[0] = 0.9
 
     def test_earlier_outcomes_become_chances_that_are_never_certain(self):
         recorded = recorded_coins((0.1, 0.5, 0.9), questions=20, trials=3, seed=2)
@@ -182,10 +195,10 @@ class TestPlan:
     usual = functools.cache(lambda self: self.planned())
     work = (Workload(100.0, 300.0, usd=0.001, seconds=0.5, disk_bytes=840.0),) * 3
 
-    def planned(self, spec=None, margins=(0.1, 0.2), replicates=12, **parts):
+    def planned(self, spec=None, margins=(0.1, 0.2), replicates=12, equal=(0.5,) * 3):
         spec = spec or bounded_spec(max_passes=30)
-        assumed = Assumptions(self.coins, self.work, BiasedCoins((0.5,) * 3), **parts)
-        return plan(spec, assumed, margins, Simulator(replicates, 1, workers=1))
+        assumed = Assumptions(self.coins, self.work, BiasedCoins(equal))
+        return planned(spec, assumed, margins, Simulator(replicates, 1, workers=1))
 
     def test_compares_policies_and_margins(self):
         rows = self.usual().rows
@@ -194,22 +207,20 @@ class TestPlan:
             ("uniform", 0.1),
             ("round-robin", 0.2),
             ("uniform", 0.2),
-            ("fixed N=30", None),
         ]
-        adaptive, uniform, wide, _, fixed = rows
-        assert adaptive.trials.median < uniform.trials.median < fixed.trials.median
+        adaptive, uniform, wide, _ = rows
+        assert adaptive.trials.median < uniform.trials.median < 3 * 30 * 30
         assert wide.trials.median <= adaptive.trials.median
-        assert fixed.trials.median == 3 * 30 * 30
         assert adaptive.any_wrong == uniform.any_wrong
 
     @pytest.mark.slow
     @pytest.mark.parametrize("limit", [{"trials": 500}, {"tokens": 90_000}, {"wall_clock": 100.0}])
-    def test_runs_that_are_cut_at_the_budget_are_not_simulated_beyond_it(self, limit, monkeypatch):
-        gaps = {0.1: BiasedCoins((0.6, 0.5, 0.4)), 0.4: BiasedCoins((0.9, 0.5, 0.1))}
+    @pytest.mark.parametrize("means", [(0.6, 0.5, 0.4), (0.9, 0.5, 0.1)])
+    def test_runs_that_are_cut_at_the_budget_are_not_simulated_beyond_it(self, limit, means, monkeypatch):
         spec = bounded_spec(max_passes=30, **limit)
-        cut = self.planned(spec, gaps=gaps, replicates=4)
-        monkeypatch.setattr(plan_forecast._Work, "_passes", lambda _: None)
-        assert cut == self.planned(spec, gaps=gaps, replicates=4)
+        cut = self.planned(spec, equal=means, replicates=4)
+        monkeypatch.setattr(plan_forecast._Work, "passes", lambda _: None)
+        assert cut == self.planned(spec, equal=means, replicates=4)
 
     @pytest.mark.parametrize(
         ("goal", "rate"),
@@ -218,63 +229,28 @@ class TestPlan:
     def test_no_run_is_simulated_beyond_the_passes_that_its_cheapest_open_models_can_pay(self, goal, rate):
         spec, work = bounded_spec(usd=900.0, **goal), [Workload(usd=one) for one in (2.0, 50.0, 1.0)]
         assumed, simulator = Assumptions(self.coins, work), Simulator(1, 1, workers=1)
-        ways = plan_forecast._Work(spec, assumed, (None,), simulator)
-        assert ways._passes() == 900 / rate // 30 + 1
+        work = plan_forecast._Work(spec, assumed, simulator)
+        assert work.passes() == 900 / rate // 30 + 1
 
     def test_every_figure_adds_up_what_each_model_takes(self):
         """Of runs that take all passes: 4 of 30 questions, of models that run side by side."""
-        sizes, usd, seconds = (50, 120, 200), (0.001, 0.01, 0.0), (0.5, 2.0, 1.0)
-        work = [
-            Workload(100.0 * (i + 1), 10.0, usd[i], seconds[i], 7.0 * i, 2.0 * usd[i], size)
-            for i, size in enumerate(sizes)
-        ]
+        usd, seconds = (0.001, 0.01, 0.0), (0.5, 2.0, 1.0)
+        work = [Workload(100.0 * (i + 1), 10.0, usd[i], seconds[i], 7.0 * i) for i in range(3)]
         spec = bounded_spec(max_passes=4)
         alike, simulator = BiasedCoins((0.5,) * 3), Simulator(4, 1, workers=1)
-        found = plan(spec, Assumptions(alike, work, batch_hours=2.0), (None, 0.4), simulator)
-        fixed = found.rows[-1]
-        figures = (fixed.tokens, fixed.usd, fixed.hours, fixed.disk_bytes)
+        found = planned(spec, Assumptions(alike, work), (None,), simulator)
+        whole = found.rows[0]
+        figures = (whole.tokens, whole.usd, whole.hours, whole.disk_bytes)
         expected = (120 * 630.0, 120 * 0.011, 120 * 2.0 / 3600, 120 * 21.0)
         assert [one.median for one in figures] == pytest.approx(expected)
-        batches = found.ways[1]
-        ends = (batches.rounds.high, batches.trials.high, batches.hours.high)
-        assert ends == pytest.approx((3, 150 + 120 + 200, 2.0 * 3))
-        assert batches.usd.high == pytest.approx(150 * 0.001 + 120 * 0.01)
-        tied = plan(spec, Assumptions(alike, work), (0.4,), simulator)
+        assert (whole.resolved.share, whole.open) == (0.0, 1.0)
+        assert {(resolved.share, decided) for _, resolved, decided in found.budgets} == {(0.0, 0.0)}
+        tied = planned(spec, Assumptions(alike, work), (0.4,), simulator)
         called = tied.rows[0].ties + tied.rows[0].winners
         assert tied.budgets[-1][2] == 1.0 - tied.rows[0].open == called > 0.0
         del work[1]
-        unknown = plan(spec, Assumptions(alike, [*work, Workload(1.0, 1.0)]), (None,), simulator)
-        assert (unknown.rows[-1].usd, unknown.ways, unknown.rows[-1].tokens is None) == (None, (), False)
-
-    def test_batches_are_whole_cost_half_and_come_one_after_the_other(self):
-        work = tuple(replace(one, live_usd=0.002, batch_size=50) for one in self.work)
-        assumed, simulator = Assumptions(self.coins, work, batch_hours=2.0), Simulator(11, 1, workers=1)
-        live, batches = plan(bounded_spec(max_passes=30), assumed, (0.1,), simulator).ways
-        row = self.planned(replicates=11).rows[0]
-        assert (live.trials, live.rounds, live.hours) == (row.trials, None, row.hours)
-        assert live.usd.median == pytest.approx(0.002 * row.trials.median)
-        assert batches.hours.median == 2.0 * batches.rounds.median
-        assert row.trials.median < batches.trials.median < row.trials.median + 3 * 50
-        assert batches.trials.low % 50 == 0.0  # of 11 runs the second, so nothing is interpolated
-        assert batches.usd.median == pytest.approx(0.001 * batches.trials.median)
-
-    @pytest.mark.parametrize(("limit", "most"), [({"trials": 500}, 500.0), ({"usd": 0.3}, 300.0)])
-    def test_batches_keep_the_budget(self, limit, most):
-        work = tuple(replace(one, usd=0.002, live_usd=0.002, batch_size=200) for one in self.work)
-        spec = bounded_spec(max_passes=30, **limit)
-        _, batches = plan(spec, Assumptions(self.coins, work), (0.1,), Simulator(12, 1, workers=1)).ways
-        assert 0.9 * most < batches.trials.high <= most
-        assert batches.usd.high <= 0.001 * most
-
-    @pytest.mark.slow
-    def test_sparing_time_takes_more_trials_and_less_time(self):
-        pace = AnswerRate(96, Latency(2.0, 1.0))
-        spec, coins = bounded_spec(4, 50, max_passes=30), BiasedCoins((0.85, 0.6, 0.5, 0.3))
-        assumed = Assumptions(coins, (Workload(),) * 4, pace=pace)
-        trials, time = plan(spec, assumed, (0.12,), Simulator(60, 1, workers=1)).spending
-        assert (trials.way, time.way) == ("spend: trials", "spend: time")
-        assert trials.trials.median < time.trials.median
-        assert time.hours.median < trials.hours.median
+        unknown = planned(spec, Assumptions(alike, [*work, Workload(1.0, 1.0)]), (None,), simulator)
+        assert (unknown.rows[-1].usd, unknown.rows[-1].tokens is None) == (None, False)
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
@@ -316,30 +292,12 @@ def test_every_figure_comes_as_soon_as_it_is_known(monkeypatch):
     real = Simulator.margins
     monkeypatch.setattr(Simulator, "margins", lambda self, *parts: asked.append(parts) or real(self, *parts))
     apart, alike = BiasedCoins((0.9, 0.6)), BiasedCoins((0.75, 0.75))
-    assumed = Assumptions(apart, [Workload()] * 2, None, {0.1: alike, 0.3: apart})
+    assumed = Assumptions(apart, [Workload()] * 2, alike)
     spec, simulator = bounded_spec(2, 10, max_passes=4), Simulator(7, 1, workers=1)
     found = plan_forecast.figures(spec, assumed, [0.1], simulator)
-    table, (gap, row) = next(found)
-    assert (table, gap, row.runs, len(asked)) == ("gaps", 0.1, 7, 1)
+    table, row = next(found)
+    assert (table, row.margin, row.runs, len(asked)) == ("rows", 0.1, 7, 1)
     assert row.median_trials[0] <= row.trials.median <= row.median_trials[1]
-
-
-def test_the_same_answers_are_simulated_once(monkeypatch):
-    asked = []
-    real = Simulator.margins
-
-    def counted(self, spec, answers, margins, label):
-        asked.append((answers, tuple(margins)))
-        return real(self, spec, answers, margins, label)
-
-    monkeypatch.setattr(Simulator, "margins", counted)
-    apart, alike = BiasedCoins((0.9, 0.6)), BiasedCoins((0.75, 0.75))
-    assumed = Assumptions(apart, [Workload()] * 2, alike, {0.3: apart, 0.0: alike})
-    found = plan(bounded_spec(2, 10, max_passes=4), assumed, [0.1, 0.3], Simulator(5, 1, workers=1))
-    assert asked == [(apart, (0.1, 0.3)), (alike, (0.1,))]
-    gaps = dict(found.gaps)
-    assert gaps[0.0] == found.all_equal
-    assert gaps[0.3].trials == found.rows[0].trials
 
 
 @pytest.mark.parametrize(("width", "left_out"), [(60, ""), (36, "disk"), (26, "disk, time")])

@@ -13,6 +13,7 @@ from session_scripts import make_spec
 from simulation_scripts import again, bounded_spec, recorded_coins
 
 from adaptive_eval.core.determinism import REPEATS
+from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.recorded_files import read_recorded
@@ -26,7 +27,6 @@ from adaptive_eval.simulate import (
     simulate,
 )
 from adaptive_eval.simulate.coins import asked
-from adaptive_eval.simulate.many_runs import Simulator
 from adaptive_eval.simulate.recorded import LOST, RecordedOutcomes
 from scorio.eval import bayes
 from scorio.sequential.trial_sequence import RunSequence
@@ -54,6 +54,26 @@ def test_concurrency_costs_trials_and_saves_time():
     assert np.all(fast.total >= slow.total)
 
 
+def test_no_more_requests_are_out_than_allowed(monkeypatch):
+    out, most = [0], []
+    ask, tell = Session.ask, Session.tell
+
+    def asked(self, capacity):
+        requests = ask(self, capacity)
+        out[0] += len(requests)
+        most.append(out[0])
+        return requests
+
+    def told(self, outcomes):
+        out[0] -= len(outcomes)
+        return tell(self, outcomes)
+
+    monkeypatch.setattr(Session, "ask", asked)
+    monkeypatch.setattr(Session, "tell", told)
+    simulate(bounded_spec(), COINS, 1, 3, 7, Latency(1.0, 0.3), workers=1)
+    assert max(most) == 7
+
+
 def test_a_finished_model_is_compared_and_asked_nothing():
     right = np.full(30, 18)
     reference = ReferenceSpec("old", {"t": np.stack([20 - right, right], axis=1)})
@@ -64,12 +84,6 @@ def test_a_finished_model_is_compared_and_asked_nothing():
     assert result.gap == pytest.approx([-0.7])
     assert result.verdict.tolist() == [[-1]] * 4
     assert result.models == ("m0",)
-
-
-def test_a_fixed_run_takes_every_trial_and_looks_once():
-    result = Simulator(4, seed=1, workers=1).fixed(bounded_spec(), COINS, 7)
-    assert result.total.tolist() == [3 * 30 * 7] * 4
-    assert np.array_equal(result.verdict, np.ones((4, 3)))
 
 
 GOALS = {"ranking": {}, "threshold": {"value": 0.55}, "width": {"width": 0.2}}
@@ -124,12 +138,10 @@ def test_models_that_repeat_their_answers_are_judged_by_what_these_score(kind):
 
 
 @pytest.mark.parametrize("goal", GOALS)
-@pytest.mark.parametrize("in_flight", [1, 8, None], ids=["lockstep", "session", "fixed"])
+@pytest.mark.parametrize("in_flight", [1, 8], ids=["lockstep", "session"])
 def test_it_is_in_the_units_of_the_score_to_which_tasks_add_as_they_weigh(goal, in_flight):
     def simulated(weights):
         spec, answers = weighted(weights, goal), GivenChances(SETTLED)
-        if in_flight is None:
-            return Simulator(1, seed=1, workers=1).fixed(spec, answers, 3)
         return simulate(spec, answers, 1, seed=1, in_flight=in_flight, workers=1)
 
     plain, scaled = simulated((0.0, 1.0)), simulated((-1.0, 3.0))
@@ -301,7 +313,10 @@ def test_tables_are_plain_columns_of_equal_length():
         assert all(type(value) in (int, float, str) for column in columns.values() for value in column)
         assert result.to_rows(table)[0] == {name: column[0] for name, column in columns.items()}
     assert result.to_columns("replicates")["wrong_winners"] == [0, 1]
-    assert result.to_columns("pairs")["tie"] == [0.0, 0.5]
+    pairs = result.to_columns("pairs")
+    assert pairs["tie"] == [0.0, 0.5]
+    ended = np.sum([pairs[name] for name in ("better", "worse", "tie", "open")], axis=0)
+    assert ended == pytest.approx(np.ones(2))
     assert result.reasons == {"resolved": 2}
 
 

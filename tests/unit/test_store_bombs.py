@@ -22,14 +22,13 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 import adaptive_eval.views.web_app  # noqa: F401 - it says which numbers an address has
-from adaptive_eval.errors import RunDamaged
+from adaptive_eval.errors import DatasetError, OutcomesError, RunDamaged
 from adaptive_eval.interop.run_tables import write_csv
-from adaptive_eval.store import run_files
 from adaptive_eval.store.codec import MOST_BYTES, pack, unpack
-from adaptive_eval.store.queries import FILTERS, TRIALS
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.trial_rows import TrialDecoder, checksum_of
+from adaptive_eval.store.trial_rows import scoring_checksum
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.tasks.rows import read_rows
 
 
 @pytest.fixture
@@ -100,7 +99,8 @@ def test_results_that_cannot_be_read_are_damage_of_one_run(run, table, column, v
     "body", ["{}", '{"results": 3}', '{"results": {"trials": ' + "9" * 400 + "}}", "NaN"]
 )
 def test_a_scoring_that_cannot_be_read_is_damage(run, body):
-    _changed(run, ("INSERT INTO scorings VALUES (0, 'strict', 1750000000.0, ?)", body))
+    told = ("strict", 1750000000.0, body)
+    _changed(run, ("INSERT INTO scorings VALUES (0, ?, ?, ?, ?)", *told, scoring_checksum(told, ())))
     for command in (("report", run), ("export", run, "--format", "markdown"), ("check", run)):
         assert isinstance(runs.command(*command).exception, RunDamaged), command
     assert "damaged" in runs.printed("validate", run, code=1)
@@ -113,7 +113,17 @@ def test_a_scoring_that_cannot_be_read_is_damage(run, body):
         ("thresholds", "[]"),
         ("worth", '{"forest": 3}'),
         ("identity", "[3]"),
+        ("identity", "{}"),
         ("labels", "x"),
+        ("labels", '{"rows": 3}'),
+        ("imported", '{"rule": "anytime"}'),
+        ("previous", '{"settings": {}, "references": [3], "prior": null}'),
+        ("against", '{"forest": 4}'),
+        ("scoring", '{"forest": "numeric"}'),
+        ("versions", '{"python": 3}'),
+        ("changes", "[3]"),
+        ("seed", "9" * 5000),
+        ("started_at", "soon"),
     ],
 )
 def test_a_description_of_another_shape_is_damage_though_its_checksum_fits(run, key, value):
@@ -142,9 +152,23 @@ _LAST_DECISION = "UPDATE decisions SET body = json_set(body, {}) WHERE id = (SEL
     [
         (["UPDATE outcomes SET discarded = 'timeout,x' WHERE id = 3"], (*_OF_TRIALS, "report")),
         (["UPDATE outcomes SET finished_at = 1e300 WHERE id = 3"], _OF_TRIALS),
-        (["UPDATE tasks SET name = 'wood'"], ("each",)),
+        (["UPDATE outcomes SET completion_tokens = 1.5 WHERE id = 3"], (*_OF_TRIALS, "report", "monitor")),
+        (["UPDATE outcomes SET latency = NULL"], _OF_TRIALS),
+        (["UPDATE outcomes SET category = -(1 << 62)"], ("validate", "samples")),
+        (["UPDATE outcomes SET step = 50000000 WHERE id = 59"], ("validate", "check", "monitor")),
+        (["UPDATE outcomes SET category = 'x'"], (*_OF_TRIALS, "report")),
+        (["UPDATE tasks SET name = 'wood'"], ("each", "validate", "check")),
+        (["UPDATE questions SET name = 'x' WHERE id = 3"], ("validate", "check")),
+        (["UPDATE outcomes SET answer = 3 WHERE id = 3"], (*_OF_TRIALS, "analyze")),
+        (["UPDATE outcomes SET response = 3 WHERE id = 3"], _OF_TRIALS),
+        (["UPDATE answers SET signals = replace(signals, 'true', '{}')"], _OF_TRIALS),
         (["UPDATE signal_sets SET name = '[3]'"], _OF_TRIALS),
-        (["UPDATE answers SET details = json_set(details, '$.extracted', 3)"], ("samples",)),
+        (["UPDATE answers SET details = json_set(details, '$.extracted', 3)"], _OF_TRIALS),
+        (
+            ["UPDATE answers SET details = json_set(details, '$.reasoning_tokens', 'x')"],
+            ("validate", "samples"),
+        ),
+        (['UPDATE snapshots SET body = \'{"results": {"pairs": 3}, "endpoints": []}\''], ("analyze",)),
         ([_LAST_DECISION.format("'$.verdict', 'budget', '$.evidence.used.trials', 3")], _OF_RESULTS),
         ([_LAST_DECISION.format("'$.evidence.goals', 3")], _OF_RESULTS),
         ([_FIRST_DECISION.format("'$.evidence.low', 'x'")], _OF_RESULTS),
@@ -154,7 +178,7 @@ _LAST_DECISION = "UPDATE decisions SET body = json_set(body, {}) WHERE id = (SEL
 def test_a_forged_row_whose_checksums_fit_is_damage(run, statements, commands):
     _changed(run, ("UPDATE meta SET value = ? WHERE key = 'config'", pack(runs.WHOLE_CONFIG)))
     _changed(run, *((statement,) for statement in statements))
-    _reseal(run)
+    runs.reseal(run)
     for command in commands:
         if command == "monitor":
             done = runs.command(command, run, "--once")
@@ -167,28 +191,6 @@ def test_a_forged_row_whose_checksums_fit_is_damage(run, statements, commands):
             assert (done.return_value, "damaged" in done.output) == (1, True)
         else:
             assert isinstance(done.exception, RunDamaged), (command, done.exception)
-
-
-def _reseal(run):
-    """Give a run with forged rows the checksums that fit: of its description and of every trial."""
-    with sqlite3.connect(run / "run.db") as db:
-        models = dict(_names(db, "models"))
-        tasks = dict(_names(db, "tasks"))
-        questions = {}
-        for number, task, name in db.execute("SELECT id, task, name FROM questions"):
-            questions[number] = tasks[task], unpack(name)
-        decoder = TrialDecoder(models, questions, dict(_names(db, "signal_sets")))
-        whole = dict.fromkeys(FILTERS) | {"last": -1, "end": 2**62, "batch": 10**6}
-        for row in db.execute(TRIALS, whole).fetchall():
-            made = checksum_of(*decoder.parts(*row))
-            db.execute("UPDATE answers SET checksum = ? WHERE outcome = ?", (made, row[0]))
-        run_files.seal(db)
-    db.close()
-
-
-def _names(db, table):
-    for number, name in db.execute(f"SELECT id, name FROM {table}"):
-        yield number, unpack(name)
 
 
 def test_no_control_character_but_line_feed_and_tab_is_in_a_csv_export():
@@ -269,3 +271,46 @@ def test_small_files_that_unpack_to_gigabytes_are_refused_before_they_are_unpack
         assert line.startswith(f"{path}: its ")
         assert "unpack to" in line
     assert int(kilobytes) < 350_000
+
+
+_CALLED = '{"model": "a", "question": "q", "correct": 1'
+_OPEN = b"\x93NUMPY\x01\x00" + (10).to_bytes(2, "little") + b"((((((((( "
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.jsonl", f'{{"model": "a", "question": "q", "category": {"9" * 400}}}', "is not a category"),
+        ("a.jsonl", f'{{"model": "a", "question": "q", "score": {"9" * 400}}}', "is not a score"),
+        ("a.jsonl", f'{_CALLED}, "trial": {"9" * 300}}}', "is not a whole number"),
+        ("a.jsonl", f'{_CALLED}, "weights": "[0, {"9" * 400}]"}}', ""),
+        ("a.jsonl", f'{_CALLED}, "weights": "{"[" * 5000}"}}', ""),
+        ("a.npz", _OPEN, "cannot be read as a NumPy archive"),
+        ("a.npz", None, "a pipe or a device"),
+        ("a.csv.gz", None, "there is no such file"),
+    ],
+)
+def test_numbers_without_end_headers_that_stay_open_and_devices_are_refused_in_words(
+    tmp_path, name, content, words
+):
+    path = tmp_path / name
+    if content is None:
+        path.symlink_to("/dev/null")
+    elif isinstance(content, bytes):
+        _archive(path, "R.npy", content, zipfile.ZIP_STORED, said=len(content))
+    else:
+        path.write_text(content + "\n", encoding="utf-8")
+    error = runs.command("analyze", path).exception
+    if not words:
+        assert error is None
+        return
+    assert isinstance(error, OutcomesError | DatasetError), error
+    assert words in str(error)
+    assert len(str(error)) < 1000
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl"])
+def test_a_device_is_no_dataset(tmp_path, name):
+    (tmp_path / name).symlink_to("/dev/null")
+    with pytest.raises(DatasetError, match="a pipe or a device"):
+        read_rows(tmp_path / name)

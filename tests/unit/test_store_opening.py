@@ -19,7 +19,7 @@ from adaptive_eval.build.describe import describe_run
 from adaptive_eval.errors import RunDamaged, RunFileError, RunLocked, RunOfOtherVersion
 from adaptive_eval.store import integrity, pending, run_files
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.records import Rescored, ScoringRecord, TrialRecord
 from adaptive_eval.store.run_files import FILE_VERSION
 from adaptive_eval.store.writer import RunWriter, WriterLock, salvage
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
@@ -104,7 +104,8 @@ def test_what_is_no_run_file_is_refused_and_left_alone(tmp_path, use, content):
 
 def describe(folder, config, lacking=None):
     """Make a run that is described by `config`, but for an entry of the description."""
-    meta = {"config": json.dumps(config), "source": "c.yaml", "base_dir": str(folder), "identity": "{}"}
+    meta = {"config": json.dumps(config), "source": "c.yaml", "base_dir": str(folder)}
+    meta["identity"] = '{"tasks": {}}'
     runs.make_run(folder / "run", {"oak": 0.9, "elm": 0.3}, trials=8, meta=meta)
     with closing(sqlite3.connect(folder / "run" / "run.db")) as db, db:
         db.execute("DELETE FROM meta WHERE key = ?", (lacking,))
@@ -282,6 +283,28 @@ def test_a_changed_trial_is_named_and_the_others_are_salvaged(whole, copy, tmp_p
         assert [one.key for one in after.launched()] == [stored[7].request.key]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE scorings SET name = 'kinder'",
+        "UPDATE scorings SET at = at + 1",
+        "UPDATE scorings SET body = replace(body, '3', '4')",
+        "UPDATE rescored SET category = 1 WHERE outcome = 7",
+        "UPDATE rescored SET reason = 'right' WHERE outcome = 3",
+        "DELETE FROM rescored WHERE outcome = 7",
+    ],
+)
+def test_a_changed_scoring_is_named(copy, sql):
+    rows = (Rescored(7, 0, "4" * 600, "wrong"), Rescored(3, None, None, "unscored"))
+    with RunWriter.open(copy, durability="normal") as writer:
+        number = writer.scoring(ScoringRecord("strict", 1.5e9, {"results": 3}), rows)
+    with RunReader(copy) as reader:
+        assert not reader.damage()
+    change(copy, sql)
+    with RunReader(copy) as reader:
+        assert reader.damage().structure == [f"scoring {number} does not match its checksum"]
+
+
 def test_damaged_reasoning_is_found(tmp_path):
     request = TrialRequest(TrialKey("a", 0), "t", "q", 0, 1)
     call = {"id": "1", "name": "add", "arguments": "{}"}
@@ -317,6 +340,8 @@ def test_a_description_that_lacks_an_entry_is_named_and_the_run_can_be_read(tmp_
     done = runs.command("run", tmp_path / "run")
     assert isinstance(done.exception, RunDamaged), done.exception
     assert f"lacks '{lacking}'" in str(done.exception)
+    if lacking == "config":
+        assert isinstance(runs.command("samples", tmp_path / "run").exception, RunDamaged)
     with RunReader(tmp_path / "run") as reader:
         assert reader.latest_snapshot() is not None
 

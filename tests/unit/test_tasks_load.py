@@ -77,6 +77,15 @@ def test_fields_are_mapped_by_name(tmp_path):
     assert task.render(question) == (Message("system", "Be brief."), Message("user", "2 + 2? (true, dotted)"))
 
 
+def test_a_file_of_another_form_is_told_what_to_do(tmp_path):
+    assert "save the sheet as CSV" in message_of(write(tmp_path, "q.xlsx", b"PK"))
+    assert "one list ends in .json" in message_of(write(tmp_path, "q.jsonl", json.dumps(ROWS)))
+
+
+def test_a_list_is_read_by_line_also_if_it_begins_on_the_second(tmp_path):
+    assert "line 3: a row must be an object" in message_of(write(tmp_path, "q.json", "\n[\n5]"))
+
+
 @pytest.mark.parametrize(("row", "fields"), TEXTS["options"])
 def test_options_come_in_every_shape(tmp_path, row, fields):
     file = write(tmp_path, "q.jsonl", [{"input": "?", "target": "B", **row}])

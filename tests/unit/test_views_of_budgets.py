@@ -31,7 +31,13 @@ from adaptive_eval.views.numbers import usd
 from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.promises import promises
 from adaptive_eval.views.report_json import JsonLines
-from adaptive_eval.views.run_sentences import chances_words, presumed_words, problem_words, ranks_note
+from adaptive_eval.views.run_sentences import (
+    chances_words,
+    presumed_words,
+    problem_words,
+    rankings_note,
+    ranks_note,
+)
 from adaptive_eval.views.sentences import ceiling_words
 from adaptive_eval.views.summary import RunHeader, budget_use, summary_at
 from adaptive_eval.views.terminal import render_summary
@@ -68,8 +74,11 @@ def test_the_end_says_what_a_judge_took_and_what_is_presumed(view):
         for name, spent in (("requests", 80.0), ("tokens", 10_924.0), ("usd", 0.0297))
     )
     presumed = BudgetLine("usd", 1.5, 0.25, 9.0, presumed=0.2)
-    counted = sum(line.trials + line.missing for line in view.results.models)
-    results = replace(view.results, trials=counted + 33, budgets=(*BUDGETS[:2], presumed, *judge))
+    models = tuple(replace(line, discarded_trials=7) for line in view.results.models)
+    counted = sum(line.trials + line.missing + 7 for line in models)
+    results = replace(
+        view.results, models=models, trials=counted + 33, budgets=(*BUDGETS[:2], presumed, *judge)
+    )
     console = Console(file=io.StringIO(), width=400, height=60)
     console.print(render_summary(replace(view, results=results), Path("report.html")))
     said = console.file.getvalue()
@@ -84,7 +93,7 @@ def test_the_end_says_what_a_judge_took_and_what_is_presumed(view):
     billed, _, at_most = presumed_words([presumed, *lost])[0].partition("; ")
     assert re.findall(r"[\d.,]*\d", billed) == ["1.30", "8,193", "0.0223"]
     assert re.findall(r"[\d.,]*\d", at_most) == ["0.2000", "2,731", "0.0074"]
-    assert "33 answers are in no score: they wait for an earlier one of the same model." in said
+    assert "33 answers do not count yet: an earlier trial of the same model is still to come." in said
     assert f"of requests without an answer or usage, {usd(results.usd)} and at most $0.2000, " in said
 
 
@@ -179,12 +188,31 @@ def test_on_the_page():
     assert not [line for line in words if "http://gpu5/v1" in line]
 
 
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [({"zero": ["t"]}, "lowest score"), ({"judged": ["t"]}, "as they are"), ({"zero": [], "judged": []}, "")],
+)
+def test_problems_say_how_cut_off_answers_count(how, words):
+    (said,) = problem_words("stopped", (), [], 7, how)
+    assert said.startswith("7 answers cut off")
+    assert words in said
+    assert words or ";" not in said
+
+
 def test_an_answer_without_usage_is_no_failed_request():
-    server = replace(snapshot().endpoints[0], errors={"no_usage": 5, "impossible_usage": 2})
-    assert problem_words("ended", (), [server], 0) == []
+    for errors in ({}, {"no_usage": 5}, {"impossible_usage": 2}, {"no_usage": 5, "impossible_usage": 2}):
+        server = replace(snapshot().endpoints[0], errors=errors)
+        assert problem_words("ended", (), [server], 0) == []
     failing = replace(server, errors={**server.errors, "timeout": 3})
     (words,) = problem_words("ended", (), [failing], 0)
     assert words.startswith("3 ")
+
+
+def test_a_ranking_of_fewer_trials_than_the_run_has_is_named():
+    results, words = examples.midrun(), "strict: computed at another number of trials; run rescore again"
+    older = replace(results, trials=results.trials - 1)
+    assert words not in rankings_note([("as run", results), ("strict", results)], results)
+    assert words in rankings_note([("as run", results), ("strict", older)], results)
 
 
 # The column of ranks: rank intervals, or verdicts where the goal does not rank.

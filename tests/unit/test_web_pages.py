@@ -3,6 +3,7 @@
 import itertools
 import re
 import shutil
+from dataclasses import replace
 from urllib.parse import urljoin, urlsplit
 
 import hostile_run
@@ -17,6 +18,7 @@ from adaptive_eval.errors import RunNotFound
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.page import to_html
+from adaptive_eval.views.trials import outcome
 from adaptive_eval.views.web_app import create_app
 from adaptive_eval.views.web_runs import LIST_EVERY, LOOK_EVERY, SHARE, Folder, WatchedRun
 
@@ -60,6 +62,26 @@ def test_a_run_under_way_says_so_and_a_new_one_waits(client):
     page = client.get("/secret/runs/under%20way/").text
     assert "interrupted" in Page(page).shown
     assert "Waiting for the first snapshot" in client.get("/secret/runs/empty/").text
+
+
+def test_answers_are_shown_with_what_was_expected(tmp_path):
+    runs.make_run(tmp_path / "forest")
+    shown = Folder(tmp_path, single=False, targets=lambda reader: lambda record: "the right one")
+    with TestClient(create_app(shown, "secret"), base_url="http://127.0.0.1") as client:
+        for path in ("samples", "trials/0/3"):
+            assert "Expected: the right one" in Page(client.get(f"/secret/runs/forest/{path}").text).shown
+    shown.close()
+
+
+def test_a_right_answer_that_counts_as_wrong_for_being_cut_off_says_so(tmp_path):
+    runs.make_run(tmp_path / "forest")
+    with RunReader(tmp_path / "forest") as reader:
+        record = next(one for one in reader.trials(limit=100) if one.score.signals["is_correct"])
+    assert outcome(record) == ("good", "correct")
+    cut_off = replace(record.score, category=0, signals={"is_correct": True, "truncated": True})
+    kind, words = outcome(replace(record, score=cut_off))
+    assert kind == "bad"
+    assert "cut off" in words
 
 
 def test_pages_of_the_hostile_run_hold_nothing_that_acts(client):

@@ -4,13 +4,16 @@
 const { rows, tasks, allowed } = JSON.parse(document.getElementById("data").textContent);
 const part = (name) => document.getElementById(name);
 const isOpen = (row) => row.score === null;
+// An override of the direction of text could show another answer than the one that is labelled.
+const visible = (char) => `\\u${char.codePointAt(0).toString(16).padStart(4, "0")}`;
+const inert = (text) => String(text).replace(/[^\P{C}\n\r\t]/gu, visible);
 let at = Math.max(rows.findIndex(isOpen), 0), changed = false;
 
 function show() {
   const row = rows[at], rule = allowed[tasks[at]], done = rows.filter((one) => !isOpen(one)).length;
   part("progress").textContent = `${done} of ${rows.length} answers have a label`;
-  part("question").textContent = `Answer ${at + 1}: question ${row.question}`;
-  for (const name of ["prompt", "answer", "target"]) part(name).textContent = row[name] ?? "";
+  part("question").textContent = `Answer ${at + 1}: question ${inert(row.question)}`;
+  for (const name of ["prompt", "answer", "target"]) part(name).textContent = inert(row[name] ?? "");
   part("of-target").hidden = row.target === null;
   const choices = Array.isArray(rule) ? [] : Object.entries(rule);
   part("choices").replaceChildren(...choices.map(([name, worth], place) => choice(name, worth, place)));

@@ -123,7 +123,9 @@ def _spectrum_table(n: int, k: int, scores: bytes) -> Floats:
 def single_threshold(scores: Floats) -> int | None:
     """Return the only threshold with a weight in the event scores of a spectrum, if there is one."""
     rises = np.flatnonzero(scores[1:] > scores[:-1])
-    return int(rises[0]) + 1 if rises.size == 1 else None
+    if rises.size == 1:
+        return int(rises[0]) + 1
+    return None
 
 
 def threshold_scores(k: int, threshold: int) -> Floats:

@@ -150,7 +150,9 @@ def _spectrum(trials: Counted, k: int, scores: Floats, prior: Prior) -> Moments:
     """Posterior summary of ``E[scores[X]]``; a single threshold of 1 or `k` has a closed form."""
     threshold = _bank.single_threshold(scores)
     if threshold in (1, k):
-        closed = pass_at_k_posterior if threshold == 1 else pass_hat_k_posterior
+        closed = pass_hat_k_posterior
+        if threshold == 1:
+            closed = pass_at_k_posterior
         value, deviation = closed(trials, k, prior)
         return scores[-1] * value, scores[-1] * deviation
     if scores[-1] == 0.0:
@@ -258,4 +260,6 @@ def _delta(
 
 def _scaled(factor: float, values: Floats) -> Floats:
     """Return ``factor * values``, with ``0 * inf = 0``."""
-    return np.zeros_like(values) if factor == 0.0 else np.asarray(factor * values)
+    if factor == 0.0:
+        return np.zeros_like(values)
+    return np.asarray(factor * values)
