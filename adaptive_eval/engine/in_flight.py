@@ -178,10 +178,10 @@ class InFlightTrials:
         return [model for model, free in self._requests().items() if free < self.lanes[model].free]
 
     def relaunch(self) -> None:
-        """Start queued trials again: each has left a slot of its model's limit."""
+        """Start queued trials again, as far as their models' limits allow; one alone always."""
         self.fleet.dispatch.serve()
         for lane in self.lanes.values():
-            while lane.queue:
+            while lane.queue and (lane.free or not lane.in_flight):
                 self.start(lane.queue.popleft())
 
     def start(self, trial: TrialTask) -> None:
