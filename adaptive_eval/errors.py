@@ -33,7 +33,7 @@ without a traceback.
 
 import shlex
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -179,12 +179,14 @@ class UserCodeError(UsageError):
 
 
 class EndedByUserCode(RuntimeError):
-    """A function of the user's raised SystemExit, KeyboardInterrupt or the like: a failure as any other."""
+    """A function of the user's raised SystemExit, StopIteration or the like: a failure as any other."""
 
 
 @contextmanager
 def user_code() -> Iterator[None]:
-    """Turn what would end this process into a failure of the user's function; its line stays the last one.
+    """Turn what would end this process, or a task that waits for it, into a failure of the user's function.
+
+    Its line stays the last one.
 
     Examples
     --------
@@ -193,26 +195,45 @@ def user_code() -> Iterator[None]:
     Traceback (most recent call last):
     adaptive_eval.errors.EndedByUserCode: SystemExit: 3
     """
+    task = _current_task()
     try:
         yield
     except BaseException as error:
-        if isinstance(error, Exception | GeneratorExit) or _is_cancelled(error):
+        if _is_failure(error) or _is_from_outside(error, task):
             raise
-        words = f"{type(error).__name__}: {error}"
-        raise EndedByUserCode(words).with_traceback(error.__traceback__) from error
+        words = f"{type(error).__name__}: {error}".removesuffix(": ")
+        # Without the cause: contextlib takes an error whose cause is a StopIteration for that.
+        raise EndedByUserCode(words).with_traceback(error.__traceback__) from None
 
 
-def _is_cancelled(error: BaseException) -> bool:
-    """Return whether the task is cancelled from outside: a function may also raise CancelledError itself."""
+def in_user_code(call: Callable[[], Any]) -> Any:
+    """Return what a function of the user's returns: for threads, whose future takes no StopIteration."""
+    with user_code():
+        return call()
+
+
+def _is_failure(error: BaseException) -> bool:
+    """Return whether an error can be handed on as it is: a future and a generator take no StopIteration."""
+    return isinstance(error, Exception) and not isinstance(error, StopIteration)
+
+
+def _is_from_outside(error: BaseException, task: Any) -> bool:
+    """Return whether the task that called user code is cancelled or closed: a function may raise the same."""
     import asyncio  # who imports errors alone needs none of it
 
-    if not isinstance(error, asyncio.CancelledError):
-        return False
+    if isinstance(error, GeneratorExit):  # a task that is left behind is closed by another, or by none
+        return _current_task() is not task
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _current_task() -> Any:
+    """Return the task that runs; None in a thread without an event loop."""
+    import asyncio
+
     try:
-        task = asyncio.current_task()
-    except RuntimeError:  # a thread without an event loop
-        return False
-    return task is not None and task.cancelling() > 0
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
 
 
 _LIBRARIES = (str(Path(traceback.__file__).parent), str(Path(__file__).parent), "<frozen")

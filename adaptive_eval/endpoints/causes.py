@@ -23,7 +23,10 @@ _REFUSED = r"(?:not supported|unsupported|deprecated|not allowed|not permitted|n
 _QUOTED = r"[`'\"](?P<{name}>\w+)[`'\"]"
 _PARAMETER = (
     r"temperature|top_?[kp]|min_p|top_logprobs|logprobs|(?:presence|frequency|repetition)_penalty|stop|seed|n"
+    r"|reasoning_effort"
 )
+
+_TOKENS = r"\b(?:max(?:_completion|_new)?_tokens|maxOutputTokens)\b"
 
 _API = r"(?:only supported in|mean to use) v1/(?P<named>responses|completions)\b"
 
@@ -47,32 +50,37 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
             kept=True,
         ),
         "context": _cause(
-            r"context (?:length|window|size)[^\d]{0,60}(?P<named>\d[\d,]*)?|exceeds? .{0,20}context"
-            r"|max(?:_completion)?_tokens.{0,60}(?:too large|too high|at most|exceed|less than|> )"
-            r"|maximum (?:allowed )?number of output tokens|max_new_tokens\W{0,3} must be <="
-            r"|valid range of max_tokens",
-            "prompt and answer together do not fit the model's context: lower max_tokens under sampling",
+            rf"{_TOKENS}.{{0,160}}?(?:at most|less than or equal to|context length is|<=|>|\[1,)\W{{0,3}}"
+            r"(?P<most>\d+(?:,\d{3})*)"
+            r"|context (?:length|window|size)[^\d]{0,60}(?P<named>\d+(?:,\d{3})*)?|exceed\w* .{0,20}context"
+            rf"|{_TOKENS}.{{0,90}}(?:too large|too high|exceed|less than|supported range)"
+            r"|maximum (?:allowed )?number of output tokens|prompt (?:is )?too long"
+            r"|exceed\w* model token limit\D{0,3}(?P<limit>\d+(?:,\d{3})*)?",
+            "prompt and answer together are above what the model takes: lower max_tokens under sampling",
             kept=True,
         ),
         "credit": _cause(
-            r"quota|billing|credit|insufficient (?:balance|funds)|payment required|usage limits?\b",
+            r"quota|billing|credit|insufficient (?:balance|funds)|payment required|usage limits?\b"
+            r"|budget has been exceeded|key limit exceeded|account is in good standing",
             "the key's account has no credit or quota left: add credit, or name another key in api_key_env",
             kept=False,
         ),
         "parameter": _cause(
             rf"{_QUOTED.format(name='a')}.{{0,60}}{_REFUSED}|{_REFUSED}.{{0,60}}?{_QUOTED.format(name='b')}"
-            rf"|{_QUOTED.format(name='c')} does not support"
+            rf"|value\W{{0,3}}{_QUOTED.format(name='c')} does not support"
+            rf"|does not support (?P<h>{_PARAMETER})\b"
             rf"|(?:not supported on this model:|not allowed to request|does not support parameters?:?) "
             rf"\[?['\"]?(?P<g>\w+)"
-            rf"|(?:unrecognized|unknown|unexpected|extra).{{0,60}}?[`'\":] ?[`'\"]?(?:body\.)?(?P<d>\w+)"
+            rf"|(?:unrecognized|unknown(?! variant)|unexpected|extra).{{0,60}}?[`'\":] ?[`'\"]?"
+            r"(?:body\.)?(?P<d>\w+)"
             rf"|\b(?P<e>[a-z]+_[a-z_]+|temperature|seed|stop|logprobs)\b:? .{{0,20}}{_REFUSED}"
             r"|(?:body\.)?(?P<f>\w+): extra inputs",
             "the server does not take {named}: leave it out",
             kept=True,
         ),
         "value": _cause(
-            rf"\b(?P<named>{_PARAMETER})\b[^.]{{0,20}}(?:must be|may only be|should be|cannot both|range\b)"
-            rf"|sample (?P<a>logprobs) of",
+            rf"\b(?P<named>{_PARAMETER})\b[^.]{{0,40}}(?:must be|may only be|should be|cannot both|range\b)"
+            rf"|invalid [`'\"]?(?P<b>{_PARAMETER})\b|sample (?P<a>logprobs) of",
             "the server does not take this value of {named}: change it, or leave it out",
             kept=True,
         ),
@@ -87,7 +95,10 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
             kept=False,
         ),
         "model": _cause(
-            r"\binvalid model\b|not a valid model|model\b.{0,60}\b(?:decommissioned|not exist|not found)",
+            r"\binvalid model\b|not a valid model|unable to access (?:non-serverless )?model"
+            r"|\bmodels?\b.{0,80}\b(?:decommissioned|not exist|not found|not supported by any|"
+            r"identifier is invalid)|deployment\b.{0,40}not exist|no models? (?:is |are )?loaded"
+            r"|no endpoints found for|^model: ",
             "the server does not have this model: is its name right?",
             kept=True,
         ),
@@ -96,8 +107,13 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
             "a web page is no API: is the address right, and does it end in /v1?",
             kept=False,
         ),
-        "key": _cause(r"api key (?:is )?(?:not valid|invalid)|invalid api key", "", kept=False),
-        "address": _cause("", "", kept=False),
+        "key": _cause(r"api key (?:is )?(?:not valid|invalid)|(?:invalid|incorrect) api key", "", kept=False),
+        "address": _cause(
+            "",
+            "the server has no such address or model: is the address right, does it end in /v1, and is the "
+            "model's name one of the server's?",
+            kept=False,
+        ),
     }
 )
 """The causes by name; the first whose pattern fits counts. Those without one follow from the status."""
@@ -134,6 +150,9 @@ def is_spent(body: str, said: str) -> bool:
 
 _BY_STATUS = {401: "key", 403: "key", 402: "credit", 404: "address", 405: "address", 410: "address"}
 
+_SAID_WITH: Mapping[int, tuple[str, ...]] = {403: ("credit", "parameter"), 404: ("api", "model")}
+"""Causes of which the words tell more than the status."""
+
 
 def cause_of(status: int, said: str) -> tuple[str, ...]:
     """Return the cause of a refusal that no further attempt changes, and what it names; empty if unknown.
@@ -142,19 +161,17 @@ def cause_of(status: int, said: str) -> tuple[str, ...]:
     --------
     >>> cause_of(400, "Unsupported value: 'temperature' does not support 0.7 with this model.")
     ('parameter', 'temperature')
-    >>> cause_of(404, "The model `nope` does not exist."), cause_of(400, "no")
-    (('address',), ())
+    >>> cause_of(404, "The model `nope` does not exist."), cause_of(404, ""), cause_of(400, "no")
+    (('model',), ('address',), ())
     """
     known = _BY_STATUS.get(status)
-    if status == 404 and (api := re.search(_API, said[:2_000])) is not None:
-        return ("api", api["named"])
-    if known is not None:
-        return (known,)
-    for name, cause in CAUSES.items():
-        found = cause.said.search(said[:2_000]) if cause.said is not None else None
+    names = CAUSES if known is None else _SAID_WITH.get(status, ())
+    for name in names:
+        pattern = CAUSES[name].said
+        found = pattern.search(said[:2_000]) if pattern is not None else None
         if found is not None:
             return (name, *filter(None, found.groups()))
-    return ()
+    return () if known is None else (known,)
 
 
 def advice(cause: tuple[str, ...]) -> str:

@@ -122,6 +122,8 @@ def from_answer(body: Any, *, redact: Redactor) -> EndpointError | None:
     >>> error = from_answer({"error": {"code": 502, "message": "upstream died"}}, redact=Redactor([]))
     >>> error.kind, error.status
     ('server', 502)
+    >>> from_answer({"error": "Unexpected endpoint or method. (POST /chat)"}, redact=Redactor([])).kind
+    'not_found'
     >>> from_answer({"choices": []}, redact=Redactor([])) is None
     True
     """
@@ -130,7 +132,10 @@ def from_answer(body: Any, *, redact: Redactor) -> EndpointError | None:
     code = at(body, "error", "code")
     if isinstance(code, int) and 400 <= code < 600:
         return from_status(code, {}, json.dumps(body), now=0.0, redact=redact)
-    return malformed("the answer holds an error:", server_message(json.dumps(body)), redact=redact)
+    said = server_message(json.dumps(body))
+    if said.startswith("Unexpected endpoint"):  # LM Studio, asked at another path
+        return _refused(shorten(redact(said)), "not_found", cause=("address",))
+    return malformed("the answer holds an error:", said, redact=redact)
 
 
 def malformed(problem: str, said: str = "", *, redact: Redactor) -> TransientEndpointError:

@@ -26,6 +26,7 @@ from adaptive_eval.errors import (
     TransientEndpointError,
     UsageError,
     UserCodeError,
+    in_user_code,
     last_line,
     library,
     user_code,
@@ -223,16 +224,10 @@ class FunctionEndpoint:
             answer = call()
         else:
             loop, context = asyncio.get_running_loop(), copy_context()
-            answer = await loop.run_in_executor(self._threads, context.run, partial(_called, call))
+            answer = await loop.run_in_executor(self._threads, context.run, partial(in_user_code, call))
         if inspect.isawaitable(answer):
             return await answer
         return answer
-
-
-def _called(call: Callable[[], Any]) -> Any:
-    """Return the answer; what would end the process is a failure before a thread hands it on."""
-    with user_code():
-        return call()
 
 
 _GIVEN = ("messages", "tools", "sampling", "seed")
@@ -262,12 +257,28 @@ def _further(function: Answerer) -> list[inspect.Parameter]:
 
 
 def _require_known_parameters(model: str, function: Answerer) -> None:
+    given = f"it gets the prompt, and any of {', '.join(_GIVEN)} that it has parameters for"
+    if inspect.isclass(function) and not issubclass(function, str):
+        raise UserCodeError(f"model {model!r} is the class {function.__name__}: give an instance or a method")
+    if not _takes_a_prompt(function):
+        raise UserCodeError(f"model {model!r}: its function has no first parameter for the prompt; {given}")
     for one in _further(function):
         if one.default is one.empty and one.name not in _GIVEN:
-            raise UserCodeError(
-                f"model {model!r}: its function has the parameter {one.name!r}; it gets the prompt, and any "
-                f"of {', '.join(_GIVEN)} that it has parameters for"
-            )
+            raise UserCodeError(f"model {model!r}: its function has the parameter {one.name!r}; {given}")
+
+
+def _takes_a_prompt(function: Answerer) -> bool:
+    """Return whether a function can be called with the prompt, as far as its signature says."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a function of C may have no signature
+        return True
+    by_place = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.VAR_POSITIONAL,
+    )
+    return any(one.kind in by_place for one in parameters)
 
 
 def content_taken(function: Answerer) -> tuple[str, ...]:

@@ -177,8 +177,11 @@ class OpenAIEndpoint(ABC):
             if error.status in (404, 405):
                 await self._refuse_address_without_v1()
                 if not await self._answers_questions():
+                    from adaptive_eval.endpoints.causes import advice  # the table is for refusals alone
+
+                    words = await self._hint() or f"; {advice(('address',))}"
                     raise PermanentEndpointError(
-                        f"{self.url}{self.path} is not there (HTTP 404){await self._hint()}",
+                        f"{self.url}{self.path} is not there (HTTP 404){words}",
                         kind="not_found",
                         status=404,
                     ) from None
@@ -226,8 +229,10 @@ class OpenAIEndpoint(ABC):
         """Return whether requests can be sent there: an empty one is refused, and costs nothing."""
         try:
             await self._exchange.post(self.path, {})
-        except EndpointError as error:
-            return error.status not in (404, 405)
+        except PermanentEndpointError as error:
+            return error.status not in (404, 405) or error.cause == ("model",)
+        except TransientEndpointError:
+            return True
         return True
 
     async def _hint(self) -> str:

@@ -5,8 +5,11 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from functools import cache, lru_cache
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +18,7 @@ from typing import Any
 
 from pydantic import PrivateAttr
 
-from adaptive_eval.errors import ScorerUnavailable, UsageError, UserCodeError
+from adaptive_eval.errors import ScorerUnavailable, UsageError, UserCodeError, in_user_code
 from adaptive_eval.options.mistakes import did_you_mean
 from adaptive_eval.options.scorers import HERE, CallableScorerConfig
 from adaptive_eval.scoring.scorer import (
@@ -162,7 +165,7 @@ class FunctionScorer(_Calling):
         given = _wanted(self._function, self._arguments(text, completion, question))
         try:
             async with asyncio.timeout(self.time_limit) as limit:
-                result = await asyncio.to_thread(self._function, **given)
+                result = await asyncio.to_thread(in_user_code, partial(self._function, **given))
                 if inspect.isawaitable(result):
                     result = await result
         except TimeoutError:
@@ -252,11 +255,15 @@ def names_wanted(function: Callable[..., Any]) -> tuple[str, ...]:
             raise UserCodeError(
                 f"{place} belongs to an instance: write score = {owner}().{name}, and give score"
             )
-        if (one not in named or one.name not in PARAMETERS) and one.default is one.empty:
+        if one.kind is one.VAR_POSITIONAL or one.default is not one.empty:
+            continue
+        if one.name not in PARAMETERS:
             near = did_you_mean(one.name, PARAMETERS) or ";"
             raise UserCodeError(
                 f"{place} has the parameter {one.name!r}{near} a scorer has answer, and any of {known}"
             )
+        if one.kind is one.POSITIONAL_ONLY:
+            raise UserCodeError(f"{place}: a scorer's parameters are given by their names: remove the /")
     wanted = tuple(one.name for one in named if one.name in PARAMETERS)
     if "answer" not in wanted:
         raise UserCodeError(f"{place} has no parameter 'answer'; a scorer has answer, and any of {known}")
@@ -308,11 +315,9 @@ def _place_of(function: Callable[..., Any]) -> str:
 def _read(function: Callable[..., Any], result: Any) -> dict[str, Any]:
     """Return a function's result as a mapping with all its parts, of Python's own types."""
     given = dict(result) if isinstance(result, Mapping) else {"score": result}
-    score: Any = given.get("score")
-    if hasattr(score, "item"):  # a number of NumPy or of a tensor
-        score = score.item()
+    score = _number(given.get("score"))
     place = _place_of(function)
-    if not isinstance(score, bool | int | float):
+    if score is None:
         raise ScorerFailed(
             f"{place} returned {result!r:.100}, neither a bool nor a score; return a bool, a number from 0 "
             'to 1, or {"score": …, "signals": {…}}'
@@ -321,8 +326,9 @@ def _read(function: Callable[..., Any], result: Any) -> dict[str, Any]:
     numbers = {}
     if isinstance(signals, Mapping):
         for name, value in signals.items():
-            if isinstance(value, bool | int | float):
-                numbers[str(name)] = _plain(value)
+            number = _number(value)
+            if number is not None:
+                numbers[str(name)] = number
     extracted = given.get("extracted")
     return {
         "score": float(score),
@@ -333,10 +339,19 @@ def _read(function: Callable[..., Any], result: Any) -> dict[str, Any]:
     }
 
 
-def _plain(value: bool | int | float) -> Signal:
-    """Return a number of Python's own types; only the worker may know the module of another."""
+def _number(value: Any) -> Signal | None:
+    """Return a number of Python's own types, as only the worker may know the module of another; or None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _number(np.bool_(True)), _number(np.int64(3)), _number(Decimal("0.5")), _number("1")
+    (True, 3, 0.5, None)
+    """
+    with suppress(AttributeError, TypeError, ValueError):
+        value = value.item()  # a number of NumPy or of a tensor
     if isinstance(value, bool | int):
-        if type(value) in (bool, int):
-            return value
-        return int(value)
-    return float(value)
+        return value if type(value) in (bool, int) else int(value)
+    if isinstance(value, float | Decimal | Fraction):
+        return float(value)
+    return None

@@ -78,8 +78,10 @@ def _change(model: ModelConfig, cause: Sequence[str]) -> tuple[str, str]:
         return f"is the key in {model.api_key_env} the right one, and may it use this model?", ""
     if name == "key":
         return "name the variable that holds the server's key in api_key_env", "api_key_env=VARIABLE"
+    if name == "model":
+        return words, "model=NAME"
     if name in ("address", "page"):
-        return words or "the server has no such address or model", "endpoints=[URL]"
+        return words, "endpoints=[URL]"
     return words, ""
 
 

@@ -56,6 +56,12 @@ async def leaves_later(prompt):
 
 async def cancels(prompt):
     raise asyncio.CancelledError
+
+def finds_nothing(prompt):
+    return next(iter(()))
+
+async def closes(prompt):
+    raise GeneratorExit
 """
 
 
@@ -169,7 +175,7 @@ def litellm_config(folder: Path, **more: Any) -> Path:
     return write_config(folder, data)
 
 
-@pytest.mark.parametrize("name", ["leaves", "leaves_later"])
+@pytest.mark.parametrize("name", ["leaves", "leaves_later", "finds_nothing", "closes"])
 def test_a_function_that_ends_the_process_is_a_failure_named_with_its_line(tmp_path, name):
     done = in_process("run", config(tmp_path, "good", name), cwd=tmp_path)
     assert done.code not in (0, 3)

@@ -81,8 +81,18 @@ async def lists_nothing(request, writer):
     await reply(404 if request.method == "GET" else 400, {"detail": "no"})(request, writer)
 
 
+async def knows_no_such_model(request, writer):
+    words = "Not Found" if request.method == "GET" else "The model `None` does not exist."
+    await reply(404, {"error": {"message": words}})(request, writer)
+
+
 @pytest.mark.parametrize(
-    "handler", [lists_nothing, *(reply(200, body) for body in ({"data": []}, {"object": "list"}, []))]
+    "handler",
+    [
+        lists_nothing,
+        knows_no_such_model,
+        *(reply(200, body) for body in ({"data": []}, {"object": "list"}, [])),
+    ],
 )
 def test_probe_passes_a_server_that_lists_nothing_and_says_so(handler):
     found = probe(handler)
@@ -96,6 +106,7 @@ def test_where_nothing_is_or_a_key_is_wanted_there_is_nothing_to_find_out(status
     for use in (OpenAIChat.probe, probe_parameters):
         error, server = asked(reply(status, {"error": "no"}), use)
         assert (type(error), error.status, error.kind) == (PermanentEndpointError, status, kind)
+        assert status == 401 or "address or model" in str(error)
     assert len(server.requests) == 1
 
 

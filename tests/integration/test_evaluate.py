@@ -7,10 +7,12 @@ import json
 import random
 import re
 from collections import defaultdict
+from decimal import Decimal
 from statistics import fmean
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from scripted_chat import scripted_chat
@@ -80,13 +82,43 @@ def leaving(answer):
     raise SystemExit(3)
 
 
+def finding_nothing(answer):
+    return next(word for word in () if word in answer)
+
+
+def closing(answer):
+    raise GeneratorExit
+
+
+def exactly(answer, target):
+    counted = {"words": np.int64(len(answer.split())), "share": Decimal("0.5"), "text": "x"}
+    return {"score": Decimal(target in answer), "signals": counted}
+
+
+def by_position(answer, target, /):
+    return target in answer
+
+
+def loosely(answer, *others, **known):
+    return known["target"] in answer
+
+
 async def reading(answer):
     return json.loads(answer)
 
 
 class TestOwnScorers:
     @pytest.mark.parametrize(
-        "scorer", [last_number, with_signals, Judge(), Judge().holds, lambda answer, target: target in answer]
+        "scorer",
+        [
+            last_number,
+            with_signals,
+            exactly,
+            loosely,
+            Judge(),
+            Judge().holds,
+            lambda answer, target: target in answer,
+        ],
     )
     def test_a_function_scores_the_answers(self, scorer):
         found = evaluate(scorer=scorer)
@@ -95,13 +127,15 @@ class TestOwnScorers:
         for one in answers:
             right = f" {2 * int(one.request.question[1:])}." in one.completion.text
             assert one.score.category == int(right)
-        assert all(("words" in one.score.signals) == (scorer is with_signals) for one in answers)
+        assert all(("words" in one.score.signals) == (scorer in (with_signals, exactly)) for one in answers)
 
     @pytest.mark.parametrize(
         ("scorer", "words"),
         [
             (wordy, "test_evaluate.py, line {}: wordy() returned 'yes', neither a bool nor a score"),
             (leaving, "the scorer failed: SystemExit: 3 (test_evaluate.py, line {})"),
+            (finding_nothing, "the scorer failed: StopIteration (test_evaluate.py, line {})"),
+            (closing, "the scorer failed: GeneratorExit (test_evaluate.py, line {})"),
             (reading, "JSONDecodeError"),
         ],
     )
@@ -109,7 +143,7 @@ class TestOwnScorers:
         found = evaluate(scorer=scorer)
         (said,) = {one.missing for one in found.answers()}
         first = scorer.__code__.co_firstlineno
-        assert words.format(first + (scorer is leaving)) in said
+        assert words.format(first + (scorer is not wordy)) in said
         assert f"(test_evaluate.py, line {first + 1})" in said or scorer is wordy
         assert (found.stop.reason, found.model("new").trials) == ("unusable", 0)
 
@@ -134,6 +168,7 @@ class TestOwnScorers:
             (Judge, r"Judge is a class .*: write score = Judge\(\)"),
             ([Judge, "numeric"], r"Judge is a class .*: write score = Judge\(\)"),
             (Judge.holds, r"score = Judge\(\).holds"),
+            (by_position, "given by their names: remove the /"),
             ("scores.py:Judge.holds", r"score = CLASS\(\).METHOD"),
             ("scores.py", "write my_scorers.py:score"),
             (["exact", ["numeric", last_number]], "a part is one scorer, and not several"),
@@ -164,6 +199,18 @@ class TestOwnScorers:
     def test_a_function_with_a_parameter_that_nothing_is_given_for_is_refused(self):
         with pytest.raises(UserCodeError, match="model 'a': its function has the parameter 'other'"):
             adaptive_eval.evaluate({"a": lambda prompt, other: "1", "b": str}, ROWS)
+
+    @pytest.mark.parametrize(
+        ("model", "words"),
+        [
+            (lambda: "1", "no first parameter for the prompt"),
+            (lambda *, seed: "1", "no first parameter for the prompt"),
+            (Judge, "model 'a' is the class Judge: give an instance or a method"),
+        ],
+    )
+    def test_a_model_that_takes_no_prompt_is_refused(self, model, words):
+        with pytest.raises(UserCodeError, match=words):
+            adaptive_eval.evaluate({"a": model, "b": str}, ROWS)
 
     @pytest.mark.parametrize("rows", [[], SimpleNamespace(to_dict=list)])
     def test_rows_that_are_none_are_told_what_to_give(self, rows):
