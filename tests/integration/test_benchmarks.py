@@ -142,6 +142,14 @@ def test_a_hub_that_cannot_be_reached_is_said_at_once(monkeypatch, tmp_path):
 def test_the_command_lists_them_and_writes_one_out():
     listed = CliRunner().invoke(cli, ["tasks"])
     assert [line.split()[0] for line in listed.output.splitlines()] == [*benchmarks()]
+    for line, benchmark in zip(listed.output.splitlines(), benchmarks().values(), strict=True):
+        assert f" {benchmark.questions:,}  {benchmark.about}" in line
+        said = CliRunner().invoke(cli, ["tasks", benchmark.name]).output
+        assert said.startswith(f"# {benchmark.about} {benchmark.questions:,} questions.\n# License: ")
+        assert said.endswith(benchmark.config)
+        for text in (line, said):
+            assert ("not pinned" in text) == (benchmark.revision is None)
+        assert (f"# Needs: {benchmark.needs}.\n" in said) == bool(benchmark.needs)
     written = CliRunner().invoke(cli, ["tasks", "humaneval"]).output
     models = json.dumps(MODELS)
     again = parse_config(f"name: x\nmodels: {models}\n{written}    allow_execution: true\n")

@@ -213,6 +213,14 @@ class TestReferences:
         stored_run(folder, "r1", {"a": 0.5})
         assert replace(built(folder, "new", **series), continued=first.meta()).spec.references == ()
 
+    def test_a_run_of_other_questions_is_refused_with_what_it_asked(self, folder):
+        stored_run(folder, "first", {"a": 0.8}, tasks=({**TASK, "limit": 7, "prompt": "{input}!"},))
+        with pytest.raises(OutcomesError, match="asked other questions as task 't'") as refused:
+            _ = built(folder, "new", references=REFERENCE).spec
+        there = json.loads(str(refused.value).partition("(there: ")[2].removesuffix(")"))
+        assert (there["limit"], there["prompt"]) == (7, "{input}!")
+        assert "dataset" not in there
+
     def test_a_scorer_whose_file_has_changed_is_another_scorer_where_the_run_says_which(self, folder):
         file = folder / "marks.py"
         file.write_text("def right(answer, question):\n    return True\n")

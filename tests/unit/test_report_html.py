@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from types import SimpleNamespace
 
 import hostile_run
@@ -23,11 +24,11 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.accounts import QuestionAccount, several_answers, suspect
 from adaptive_eval.views.decision_sentences import describe
-from adaptive_eval.views.details import MOST, WatchedCourse
+from adaptive_eval.views.details import MOST, ScorePoint, WatchedCourse
 from adaptive_eval.views.files import models_csv
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.page import to_html, to_markdown
-from adaptive_eval.views.plots import HEIGHT, LINES, WIDTH, course_plots
+from adaptive_eval.views.plots import HEIGHT, LINES, WIDTH, Axis, Plot, course_plots
 from adaptive_eval.views.promises import promises
 from adaptive_eval.views.report_json import report_data
 from adaptive_eval.views.run_sentences import methods_words, outlook_phrases
@@ -310,6 +311,32 @@ def test_the_plots_are_within_their_frame_and_name_what_they_show(summary):
                 assert 0 <= across <= WIDTH
                 assert 0 <= up <= HEIGHT
     assert plots["scores"].rows[-1][0] == f"{summary.results.trials:,}"
+
+
+def test_a_plot_is_drawn_to_scale_and_its_table_has_the_first_and_the_last_step():
+    score = [ScorePoint(0.2, 0.1, 0.3), ScorePoint(None, None, None), ScorePoint(0.3, 0.25, 0.4)]
+    steps, up = [50, 100, 200], Axis(0.0, 0.4)
+    plot = Plot("x", "", "", steps, {"a": score}, up, lambda point: f"{point.score}", limit=(0.0, None, 0.4))
+    assert plot.lines == [("a", "130.5,98.0 390.0,54.0", "130.5,54.0 390.0,10.0 390.0,76.0 130.5,142.0")]
+    assert plot.rule == "130.5,186.0 390.0,10.0"
+    assert plot.ticks_across == [(44.0, "0"), (217.0, "100"), (390.0, "200")]
+    assert plot.ticks_up == [(186.0, "0"), (98.0, "0.2"), (10.0, "0.4")]
+    assert plot.rows == [
+        ["trials", "", "a"], ["50", "0.0", "0.2"], ["100", "None", "None"], ["200", "0.4", "0.3"]
+    ]  # fmt: skip
+    along = replace(plot, along="step", steps=[1, 4, 9], unit="usd", limit=())
+    assert along.rule == ""
+    assert along.ticks_across == [(44.0, "1"), (217.0, "5"), (390.0, "9")]
+    assert along.axis == "step"
+    later = replace(plot, steps=[10, 15, 2_000])
+    assert [words for _, words in later.ticks_across] == ["0", "1,000", "2,000"]
+    many = replace(plot, steps=range(1, 101), courses={"a": score[:1] * 100}, limit=())
+    counts = [int(row[0]) for row in many.rows[1:]]
+    assert (len(counts), counts[0], counts[-1]) == (12, 1, 100)
+    assert {later - earlier for earlier, later in pairwise(counts)} == {9}
+    assert [row[0] for row in replace(many, steps=[7], courses={"a": score[:1]}).rows[1:]] == ["7"]
+    two = replace(many, steps=[7, 9], courses={"a": score[:2]})
+    assert [row[0] for row in two.rows[1:]] == ["7", "9"]
 
 
 # Views of a board of 100 models: what matters first, and no part that grows with the 4,950 pairs.

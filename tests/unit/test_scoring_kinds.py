@@ -14,6 +14,7 @@ import pytest
 
 from adaptive_eval.build.assembly import make_importable
 from adaptive_eval.errors import ScorerUnavailable, UsageError, UserCodeError
+from adaptive_eval.scoring.overlap import LONGEST
 from adaptive_eval.scoring.registry import build_scorer, check_sample
 from adaptive_eval.scoring.scorer import Undecided, score_or_failure
 from adaptive_eval.scoring.workers import in_worker
@@ -141,6 +142,8 @@ def test_a_pattern_that_backtracks_for_ever_is_cut_off():
             ("json", {}, target, "is not a JSON object or list; set field")
             for target in ("42", "true", '"Paris"', "null", "Paris")
         ),
+        ("f1", {}, "a " * LONGEST, f"the target has {2 * LONGEST} characters; at most {LONGEST}"),
+        ("f1", {}, "…!", "the target has no words"),
     ],
 )
 def test_what_can_never_give_a_score_is_named(kind, options, target, words):

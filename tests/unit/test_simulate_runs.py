@@ -15,7 +15,7 @@ from simulation_scripts import again, bounded_spec, recorded_coins
 from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec, SessionSpec, TaskSpec
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import OutcomesError, UsageError
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.simulate import (
     BiasedCoins,
@@ -337,6 +337,26 @@ def test_npz_moves_missing_trials_to_the_end(tmp_path):
     recorded = read_recorded([tmp_path / "x.npz"])
     assert recorded.categories.tolist() == [[[1, 0, -1]], [[1, -1, -1]]]
     assert recorded.models == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("words", "arrays"),
+    [
+        ("u must hold whole numbers", {"t": np.ones((1, 1, 1), int), "u": np.ones((1, 1, 1))}),
+        ("R must hold categories", {"R": np.full((1, 2, 1), 32768)}),
+        ("counts must hold whole numbers", {"counts": np.full((1, 1, 1), -1)}),
+        ("counts must hold whole numbers", {"counts": np.ones((1, 1, 1))}),
+        ("models has 2 names, R has 1 models", {"R": np.ones((1, 2, 1), int), "models": ["a", "b"]}),
+        ("questions has 1 names, R has 2 questions", {"R": np.ones((1, 2, 1), int), "questions": ["a"]}),
+        ("models: 'a' appears twice", {"R": np.ones((3, 1, 1), int), "models": ["a", "b", " a"]}),
+        ("there is no array R", {"S": np.ones((1, 1), int)}),
+    ],
+)
+def test_what_is_wrong_with_an_archive_is_said_of_its_array(tmp_path, words, arrays):
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(OutcomesError) as refused:
+        read_recorded([tmp_path / "x.npz"])
+    assert str(refused.value).startswith(f"{tmp_path / 'x.npz'}: {words}")
 
 
 def test_what_is_wrong_with_many_rows_alike_is_said_once(tmp_path):

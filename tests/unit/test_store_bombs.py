@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import zipfile
+import zlib
 from unicodedata import category
 
 import numpy as np
@@ -28,6 +29,7 @@ from adaptive_eval.store.codec import MOST_BYTES, pack, unpack
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.trial_rows import scoring_checksum
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.tasks import unpacking
 from adaptive_eval.tasks.rows import read_rows
 
 
@@ -271,6 +273,94 @@ def test_small_files_that_unpack_to_gigabytes_are_refused_before_they_are_unpack
         assert line.startswith(f"{path}: its ")
         assert "unpack to" in line
     assert int(kilobytes) < 350_000
+
+
+MOST = 40_000
+"""Bytes to which any file may unpack in these tests."""
+
+
+@pytest.fixture
+def bounded(monkeypatch):
+    monkeypatch.setattr(unpacking, "ALWAYS", MOST)
+    monkeypatch.setattr(unpacking, "MOST_TIMES", 2)
+
+
+def _bound_of(path, **read):
+    """Return whether a zip archive or a Parquet file is within its bound."""
+    try:
+        if path.suffix == ".parquet":
+            unpacking.require_bounded_parquet(path, parquet, parquet.ParquetFile(path))
+        else:
+            unpacking.require_bounded_zip(path, **read)
+    except DatasetError as error:
+        return not str(error).startswith(f"{path}: its {path.stat().st_size:,} bytes unpack to ")
+    return True
+
+
+@pytest.mark.parametrize(("size", "within"), [(0, MOST), (MOST, 2 * MOST)])
+def test_a_file_may_unpack_to_so_much_and_not_a_byte_more(tmp_path, bounded, size, within):
+    path = tmp_path / "x"
+    path.write_bytes(bytes(size))
+    unpacking.require_bounded(path, within)
+    unpacking.require_bounded_stream(path, io.BytesIO(bytes(within)))
+    for refuse in (
+        lambda: unpacking.require_bounded(path, within + 1),
+        lambda: unpacking.require_bounded_stream(path, io.BytesIO(bytes(within + 1))),
+        lambda: unpacking.require_bounded_stream(path, io.BytesIO(bytes(within + 1)), within // 1032 + 1),
+    ):
+        with pytest.raises(DatasetError, match=f"to {within + 1:,} or more, and {within:,} is the most"):
+            refuse()
+    # So few bytes cannot unpack to more, and are not read.
+    unpacking.require_bounded_stream(path, io.BytesIO(bytes(within + 1)), within // 1032)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93], ids=str)
+@pytest.mark.parametrize(("size", "said", "within"), [
+    (MOST, MOST, True), (MOST + 1, MOST + 1, False), (MOST + 1, 1, False), (10, MOST + 1, False)
+])  # fmt: skip
+def test_an_archive_is_bounded_by_what_it_says_and_by_what_is_there(
+    tmp_path, bounded, method, size, said, within
+):
+    deflate = zlib.compressobj(wbits=-15)
+    packed = {
+        zipfile.ZIP_STORED: bytes(size),
+        zipfile.ZIP_DEFLATED: deflate.compress(bytes(size)) + deflate.flush(),
+        93: zstandard.compress(bytes(size // 2)) + zstandard.compress(bytes(size - size // 2)),
+    }[method]
+    _archive(tmp_path / "a.zip", "unread/x", packed, method, said=said)
+    within |= method == zipfile.ZIP_STORED and said <= size  # the file itself is as long
+    assert _bound_of(tmp_path / "a.zip") == within
+    assert _bound_of(tmp_path / "a.zip", unread="unread/")
+    assert _bound_of(tmp_path / "a.zip", unread="read/") == within
+
+
+@pytest.mark.parametrize("nested", ["", "list", "struct"])
+@pytest.mark.parametrize(("texts", "other", "within"), [(20, 0, True), (80, 0, False), (40, 1_000, False)])
+def test_a_text_that_is_stored_once_for_many_rows_counts_in_each(
+    tmp_path, bounded, nested, texts, other, within
+):
+    places = pyarrow.array([0] * texts, pyarrow.int32())
+    column = pyarrow.DictionaryArray.from_arrays(places, ["x" * 1000])
+    if nested == "list":
+        column = pyarrow.ListArray.from_arrays(range(texts + 1), column)
+    elif nested == "struct":
+        column = pyarrow.StructArray.from_arrays([column], names=["text"])
+    beside = pyarrow.nulls(texts, pyarrow.binary(other)) if other else pyarrow.nulls(texts)
+    table = pyarrow.table({"beside": beside, "input": column})
+    parquet.write_table(table, tmp_path / "x.parquet", write_statistics=False)
+    assert _bound_of(tmp_path / "x.parquet") == within
+
+
+def test_texts_that_differ_count_once_each(tmp_path, bounded):
+    texts = pyarrow.table({"input": ["".join(map(chr, range(40, 40 + n))) * 4 for n in range(1, 81)] * 2})
+    parquet.write_table(texts, tmp_path / "x.parquet", row_group_size=80, write_statistics=False)
+    assert _bound_of(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize(("rows", "within"), [(4_000, True), (6_000, False)])
+def test_empty_rows_count_as_numbers(tmp_path, bounded, rows, within):
+    parquet.write_table(pyarrow.table({"input": pyarrow.nulls(rows)}), tmp_path / "x.parquet")
+    assert _bound_of(tmp_path / "x.parquet") == within
 
 
 _CALLED = '{"model": "a", "question": "q", "correct": 1'
