@@ -2,6 +2,8 @@
 
 import asyncio
 import sys
+import time
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,7 @@ import yaml
 from answering_server import two_models
 from command_line import in_process, ran, trials, write_config
 
+from adaptive_eval.endpoints import function
 from adaptive_eval.endpoints.function import FunctionEndpoint
 from adaptive_eval.errors import TransientEndpointError, UserCodeError
 from adaptive_eval.store.reader import RunReader
@@ -216,9 +219,14 @@ def test_litellm_asks_by_the_id_with_everything_said_and_nothing_repeated(tmp_pa
     )
     monkeypatch.setitem(sys.modules, "litellm", library)
     monkeypatch.setenv("ANY_API_KEY", "a-secret-key")
+    moments = count(1000.0, 0.25)
+    clock = SimpleNamespace(perf_counter=lambda: next(moments), monotonic=time.monotonic, time=time.time)
+    monkeypatch.setattr(function, "time", clock)
     path = litellm_config(tmp_path, goal="budget", budget={"trials": 6})
     ran(path, code=0)
     records = trials(tmp_path / "run")
+    latencies = [record.completion.latency for record in records if record.completion]
+    assert all(0.25 <= latency <= 0.25 * 20 for latency in latencies)
     assert {
         (record.completion.reasoning, record.usage.total_tokens) for record in records if record.completion
     } == {("easy", 7)}

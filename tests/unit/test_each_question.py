@@ -150,6 +150,18 @@ def by_confidence(answers):
     return _by_confidence(answers, copied, QuestionClaim(8, 10), 0.05)
 
 
+def test_evidence_is_the_mean_likelihood_of_a_side_over_that_of_the_share():
+    answers = np.array([1, 0, 1, 1, 1, 0, *[1] * 9])
+    right = np.concatenate([[0], answers.cumsum()])[:, None]
+    wrong = np.arange(16)[:, None] - right
+    chances = (np.arange(100_000) + 0.5) / 100_000
+    for side, of_side in enumerate((chances > 0.6, chances < 0.6)):
+        at = chances[of_side]
+        ratio = (at / 0.6) ** right * ((1.0 - at) / 0.4) ** wrong
+        expected = np.log(ratio.mean(axis=1)).max()
+        assert peak_evidence(answers, 0.6)[side] == pytest.approx(expected, abs=1e-4)
+
+
 def test_at_the_share_itself_either_side_is_called_in_at_most_five_per_cent():
     """2,000 questions with a chance of .8 each, a look after every of 100 answers; seed 3."""
     rng = np.random.default_rng(3)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from session_scripts import coin, drive, make_spec
 
+from adaptive_eval.core import forecast as forecast_module
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, ReferenceSpec, TaskSpec
@@ -34,6 +35,24 @@ def test_a_board_of_many_models_is_forecast_from_its_hardest_pairs(models):
     asked = {name for pair in forecast.pairs for name in (pair.first, pair.second)}
     assert len(asked) > models / 2
     assert 0 < forecast.trials.low <= forecast.trials.median <= forecast.trials.high
+
+
+@pytest.mark.parametrize("margin", [None, 0.05])
+def test_of_many_pairs_those_are_forecast_that_will_take_longest(monkeypatch, margin):
+    """A pair that is nearly equal takes longest, or without a margin the closest one."""
+    monkeypatch.setattr(forecast_module, "MOST_PAIRS", 2)
+    spec = make_spec(4, 200, equivalence=margin)
+    session = drive(Session(spec), coin([0.3, 0.42, 0.58, 0.6]), slots=8, most=400)
+    results = session.results()
+    assert results.forecast.open_pairs > 2 == len(results.forecast.pairs)
+    found = {frozenset((pair.first, pair.second)) for pair in results.forecast.pairs}
+
+    def steps(pair):
+        gap = abs(pair.difference)
+        return -max(gap, (margin or 0.0) - gap)
+
+    hardest = sorted((pair for pair in results.pairs if pair.verdict == "open"), key=steps, reverse=True)
+    assert found == {frozenset((pair.first, pair.second)) for pair in hardest[:2]}
 
 
 @pytest.mark.parametrize(

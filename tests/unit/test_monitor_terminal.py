@@ -20,7 +20,7 @@ from adaptive_eval.cli.run_terminal import ForgivingStream, Terminal
 from adaptive_eval.engine.events import Decided, Draining, Progress
 from adaptive_eval.views.live import LiveView, choose_display, make_console
 from adaptive_eval.views.report_json import JsonLines
-from adaptive_eval.views.run_sentences import outlook_phrases
+from adaptive_eval.views.run_sentences import outlook_phrases, progress_words
 from adaptive_eval.views.summary import outlook
 from adaptive_eval.views.terminal import COMPACT_HEIGHT, render_summary, run_display
 
@@ -256,6 +256,19 @@ def test_plain_progress_tells_trials_pairs_rate_and_leader():
     assert len(progress) == 1
     for words in ("728 trials", "7 of 10 pairs resolved", "66.2 trials/s", "highest score oak 0.860"):
         assert words in progress[0]
+    view = view_of("midrun", 11.0)
+    models = [replace(line, score=None) for line in view.results.models]
+    unscored = replace(view, results=replace(view.results, models=tuple(models)))
+    assert "highest score" not in progress_words(unscored)
+
+
+@pytest.mark.parametrize(("rows", "shown"), [(6, 5), (5, 5), (4, 3)])
+def test_a_board_that_fits_is_shown_whole_and_another_says_how_many_more_there_are(rows, shown):
+    view = view_of("midrun", 11.0)
+    text = "\n".join(examples.board_lines(view, 100, rows))
+    names = [line.model for line in view.results.models]
+    assert len(names) == 5
+    assert [name for name in names if name in text] == names[:shown]
 
 
 def test_the_display_follows_the_terminal(monkeypatch):

@@ -11,6 +11,7 @@ from session_scripts import make_spec
 from adaptive_eval.core.one_look import AnswerCounts, OneLook
 from adaptive_eval.core.spec import GoalSpec, StoppingSpec, TaskSpec
 from adaptive_eval.views.headline import headline
+from adaptive_eval.views.one_look_sentences import one_look_promises
 from scorio.sequential.one_look import look_at_difference, look_at_score
 
 GROUPS = np.repeat(np.arange(9), [1, 2, 2, 3, 4, 5, 6, 7, 10])
@@ -109,6 +110,16 @@ def test_groups_turn_the_sentence_and_the_verdict():
     assert grouped.pairs[0].verdict == "open"
     assert grouped.pairs[0].p_value == pytest.approx(10 / 16)
     assert "on questions like these" in headline(grouped)
+
+
+@pytest.mark.parametrize(
+    ("models", "family", "words"),
+    [(3, "holm", "any two models that"), (3, "pair", "two models that"), (2, "holm", "two models that")],
+)
+def test_the_promise_names_any_two_models_where_all_pairs_share_it(models, family, words):
+    spec = make_spec(models, 40)
+    results = look(np.ones((models, 40)), spec, stopping=StoppingSpec(family=family))
+    assert f"95 %: {words} are truly equal" in one_look_promises(results)[0][0]
 
 
 def test_a_tie_lies_within_the_margin_and_a_width_is_measured():

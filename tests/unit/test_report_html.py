@@ -28,7 +28,7 @@ from adaptive_eval.views.details import MOST, ScorePoint, WatchedCourse
 from adaptive_eval.views.files import models_csv
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.page import to_html, to_markdown
-from adaptive_eval.views.plots import HEIGHT, LINES, WIDTH, Axis, Plot, course_plots
+from adaptive_eval.views.plots import HEIGHT, LINES, MATRIX, WIDTH, Axis, Plot, course_plots, pair_matrix
 from adaptive_eval.views.promises import promises
 from adaptive_eval.views.report_json import report_data
 from adaptive_eval.views.run_sentences import methods_words, outlook_phrases
@@ -337,6 +337,23 @@ def test_a_plot_is_drawn_to_scale_and_its_table_has_the_first_and_the_last_step(
     assert [row[0] for row in replace(many, steps=[7], courses={"a": score[:1]}).rows[1:]] == ["7"]
     two = replace(many, steps=[7, 9], courses={"a": score[:2]})
     assert [row[0] for row in two.rows[1:]] == ["7", "9"]
+
+
+def test_the_matrix_of_pairs_sees_each_from_its_row_and_no_large_or_empty_board_has_one(summary):
+    results = summary.results
+    names = [line.model for line in results.models]
+    matrix = pair_matrix(results)
+    for row, first in zip(matrix, names, strict=True):
+        seen = [(pair.first, pair.second) if pair else None for pair in row]
+        assert seen == [(first, second) if second != first else None for second in names]
+    for pair in results.pairs:
+        row, column = names.index(pair.first), names.index(pair.second)
+        assert matrix[row][column] == pair
+        assert matrix[column][row].difference == -pair.difference
+    assert pair_matrix(replace(results, pairs=())) is None
+    most = tuple(replace(results.models[0], model=f"m{n}") for n in range(MATRIX + 1))
+    assert pair_matrix(replace(results, models=most)) is None
+    assert pair_matrix(replace(results, models=most[1:])) is not None
 
 
 # Views of a board of 100 models: what matters first, and no part that grows with the 4,950 pairs.

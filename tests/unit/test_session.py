@@ -14,7 +14,7 @@ from adaptive_eval.core.spec import AllocationSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialOutcome, Usage
 from adaptive_eval.views.decision_sentences import describe
-from adaptive_eval.views.promises import explain
+from adaptive_eval.views.promises import explain, promises
 
 
 def test_names_model_step_question_repeat_and_seed():
@@ -121,6 +121,8 @@ def test_an_explanation_gives_numbers_and_words_for_a_decided_pair():
     assert "Difference +1.0000" in text
     assert "after 10 trials each on 10 questions" in text
     assert "Rule `anytime` at 95 %" in text
+    assert tuple(text.splitlines()[-2:]) == promises(session.results()).holds[:2]
+    assert len(text.splitlines()) == 5
     with pytest.raises(SessionError, match="no model 'm7'; the models are m"):
         explain(session.results(), "m7")
 

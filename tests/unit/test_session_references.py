@@ -116,6 +116,8 @@ def test_a_reference_can_be_the_baseline():
     session = drive(Session(spec), coin([0.95, 0.05]))
     found = {(call[0], call[1]) for call in calls(session)}
     assert found == {(("old", "m0"), "worse"), (("old", "m1"), "better")}
+    named = {decision.evidence.get("reference") for decision in session.decisions if decision.kind == "pair"}
+    assert named == {"old"}
     assert session.stopped.reason == "resolved"
 
 

@@ -10,7 +10,7 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core import plugins
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, Price, StoppingSpec, TaskSpec
-from adaptive_eval.errors import SessionError, UsageError
+from adaptive_eval.errors import SessionError, UsageError, UserCodeError
 from adaptive_eval.options import decisions
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.promises import explain, promises
@@ -55,6 +55,28 @@ def test_few_questions_are_decided_after_ten_trials_of_each_model_at_the_earlies
     assert (session.stopped.reason, results.warnings) == ("resolved", ())
     if rule == "anytime":
         assert [call[2] for call in calls(session)] == [10]
+
+
+@pytest.mark.parametrize(
+    ("goal", "k", "family"),
+    [
+        (GoalSpec("top-k", k=2), 2, "top-set"),
+        (GoalSpec("ranking"), None, "holm"),
+        (GoalSpec("all", goals=(GoalSpec("width", width=0.2), GoalSpec("top-k", k=1))), 1, "holm"),
+        (GoalSpec("all", goals=(GoalSpec("ranking"), GoalSpec("top-k", k=1))), None, "holm"),
+    ],
+)
+def test_results_say_what_was_asked_and_by_which_rule(goal, k, family):
+    spec = make_spec(3, 20, confidence=0.9, equivalence=0.07, ties="family", target="population")
+    task = replace(spec.tasks[0], weights=(1.0, 4.0))
+    tasks = (task, replace(task, name="u"))
+    results = Session(replace(spec, goal=goal, tasks=tasks, spend="tokens")).results()
+    assert (results.goal, results.top_k, results.family) == (goal.text, k, family)
+    assert (results.rule, results.confidence, results.equivalence) == ("anytime", 0.9, 0.07)
+    assert (results.ties, results.target, results.spend) == ("family", "population", "tokens")
+    assert (results.questions, results.scale, results.in_rounds) == (40, (1.0, 4.0), ())
+    assert [line.task for line in results.tasks] == ["t", "u"]
+    assert (results.trials, results.stop, results.prior, results.fixed_passes) == (0, None, None, None)
 
 
 def test_a_sample_of_twelve_questions_is_decided():
@@ -204,6 +226,13 @@ def test_a_packages_rule_decides_like_ours(offer):
     assert [call[:3] for call in calls(session)] == [call[:3] for call in calls(run())]
     assert "says of itself: as anytime." in explain(session.results(), "m0", "m1")
     assert session.forecast() is None
+
+
+@pytest.mark.parametrize(("offered", "words"), [({"own": "Own", "more": "Own"}, "more, own"), ({}, "none")])
+def test_a_rule_that_no_package_offers_is_refused_with_those_that_are(offer, offered, words):
+    offer(decisions.RULE_GROUP, **offered)
+    with pytest.raises(UserCodeError, match=f"offers 'other' .* installed: {words}$"):
+        plugins.load_rule("other", 0.05, None)
 
 
 @pytest.mark.parametrize(

@@ -297,6 +297,7 @@ def spent(scope, owner=""):
         ([BudgetLine("tokens", 10, 0, None), BudgetLine("usd", 0.2, 0, 0.25)], "budget.usd=0.5"),
         ([BudgetLine("tokens", 10, 0, 100), BudgetLine("wall_clock", 61, 0, 60)], "budget.wall_clock=2m"),
         ([BudgetLine("trials", 7, 0, 9), BudgetLine("trials", 5, 0, 5, "model", "oak")], "budget.trials=18"),
+        ([BudgetLine("trials", 9, 0, 9), BudgetLine("wall_clock", 60, 0, 60)], "budget.trials=18"),
         ([BudgetLine("trials", 230, 0, 9)], "budget.trials=460"),  # it has been lowered below what is spent
     ],
 )

@@ -14,9 +14,11 @@ from run_examples import Clock
 from starlette.testclient import TestClient
 from test_report_html import Page
 
+from adaptive_eval.build.describe import _lettered
 from adaptive_eval.errors import RunNotFound
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.trial import Question
 from adaptive_eval.views.page import to_html
 from adaptive_eval.views.trials import outcome
 from adaptive_eval.views.web_app import create_app
@@ -71,6 +73,17 @@ def test_answers_are_shown_with_what_was_expected(tmp_path):
         for path in ("samples", "trials/0/3"):
             assert "Expected: the right one" in Page(client.get(f"/secret/runs/forest/{path}").text).shown
     shown.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "first", "shown"),
+    [
+        ("2", 1, "B"), (" 0 ", 0, "A"), ("0", 1, "0"), ("3", 1, "C"), ("4", 1, "4"), ("3", 0, "3"),
+        ("2", None, "2"), ("B", 1, "B"),
+    ],
+)  # fmt: skip
+def test_the_number_of_an_option_is_expected_as_its_letter(target, first, shown):
+    assert _lettered(Question("t", "q", target, choices=("x", "y", "z")), first) == shown
 
 
 def test_a_right_answer_that_counts_as_wrong_for_being_cut_off_says_so(tmp_path):
