@@ -14,12 +14,13 @@ from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.held import LABELS
 from adaptive_eval.core.one_look import OneLook
 from adaptive_eval.core.results import Results, StopVerdict, TaskResult, TaskScore
-from scorio.sequential import FixedTest, LabelBets, label_bets
+from scorio.sequential import LabelBets, label_bets
 from scorio.sequential.parts import (
     Bools,
     Floats,
     Ints,
     Known,
+    Looks,
     expected_log_e,
 )
 
@@ -126,31 +127,30 @@ class LabelLook(OneLook):
         parts = [self.bets(models, task).estimate for task in range(len(self.spec.tasks))]
         return float(np.dot(self.spec.task_weights, parts))
 
-    def _difference(self, first: int, second: int, margin: float = 0.0) -> FixedTest:
+    def _differences(self, first: Ints, second: Ints, margin: float = 0.0) -> Looks:
+        looks = [self._difference(*pair) for pair in zip(first.tolist(), second.tolist(), strict=True)]
+        return Looks(TEST, *np.array([look[1:] for look in looks]).reshape(-1, 4).T)
+
+    def _difference(self, first: int, second: int) -> Looks:
         bets = self.bets([first, second])
         low, high = bets.interval(self._alpha)
-        return self._test(self._mean([first, second]), low, high, bets.last(-margin), bets.low.size)
+        return _look(self._mean([first, second]), low, high, bets.last())
 
-    def _claim(self, first: int, second: int, margin: float) -> FixedTest:
+    def _claim(self, first: int, second: int, margin: float) -> Looks:
         """Test whether a model is worse by more than the margin, or by less: each by one-sided bets."""
-        test, bets = self._difference(first, second), self.bets([first, second])
-        side = 1 if test.estimate > -margin else -1
-        return replace(test, p_value=_p_value(bets.last(-margin, side)))
+        look, bets = self._difference(first, second), self.bets([first, second])
+        side = 1 if look.estimate > -margin else -1
+        return look._replace(p_value=np.asarray(_p_value(bets.last(-margin, side))))
 
-    def _score(self, model: int, against: float | None = None) -> FixedTest:
+    def _score(self, model: int, against: float | None = None) -> Looks:
         bets = self.bets([model])
         low, high = bets.interval(self._alpha, 0.0, 1.0)
         log_e = 0.0 if against is None else bets.last(against)
-        return self._test(self._scores[model], low, high, log_e, bets.low.size)
+        return _look(self._scores[model], low, high, log_e)
 
     @property
     def _alpha(self) -> float:
         return 1.0 - self.spec.stopping.confidence
-
-    def _test(self, estimate: float, low: float, high: float, log_e: float, units: int) -> FixedTest:
-        confidence = self.spec.stopping.confidence
-        middle = float(np.clip(np.nan_to_num(estimate), low, high))
-        return FixedTest(TEST, middle, low, high, _p_value(log_e), None, confidence, units)
 
     def _task(self, number: int) -> TaskResult:
         task = self.spec.tasks[number]
@@ -229,6 +229,11 @@ def unit_score(weights: tuple[float, ...], score: float) -> float:
     """Return a score in [0, 1]."""
     low, high = min(weights), max(weights)
     return (score - low) / (high - low)
+
+
+def _look(estimate: float, low: float, high: float, log_e: float) -> Looks:
+    middle = float(np.clip(np.nan_to_num(estimate), low, high))
+    return Looks(TEST, *map(np.asarray, (middle, low, high, _p_value(log_e))))
 
 
 def _p_value(log_e: float) -> float:

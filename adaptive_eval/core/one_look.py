@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,10 @@ from adaptive_eval.core.goals import (
     TIE,
     WORSE,
     Goal,
-    contrast_kind,
     make_goal,
     rank_ranges,
-    sides,
 )
-from adaptive_eval.core.overview import VERDICTS, best_k, positions
+from adaptive_eval.core.overview import best_k, pair_results, positions, shown_where
 from adaptive_eval.core.results import (
     FIXED,
     ModelResult,
@@ -31,8 +29,7 @@ from adaptive_eval.core.results import (
     TaskScore,
 )
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
-from scorio.sequential import FixedTest
-from scorio.sequential.parts import Bools, Floats, Ints, look_at_difference, look_at_score
+from scorio.sequential.parts import AT_ONCE, Bools, Floats, Ints, Looks, look_at_difference, look_at_score
 
 _LEAST_P = 1e-300
 
@@ -159,13 +156,10 @@ class OneLook:
         lines = []
         for row, line in enumerate(results.models):
             test = self._score(row)
-            score, low, high = (self._shown(end) for end in (test.estimate, *_ends(test)))
+            score, low, high = (self._shown(float(end)) for end in (test.estimate, test.low, test.high))
             line = replace(line, score=score, score_low=low, score_high=high, rank=ranks[row])
             lines.append(replace(line, rank_low=ranges[row][0], rank_high=ranges[row][1]))
         lines = [replace(line, state=self._state(row, verdicts, line)) for row, line in enumerate(lines)]
-        pairs = []
-        for row, test in enumerate(tests):
-            pairs.append(self._pair(row, test, int(verdicts[row]), levels[row]))
         several = range(len(self.spec.tasks)) if len(self.spec.tasks) > 1 else ()
         return replace(
             results,
@@ -174,7 +168,7 @@ class OneLook:
             family=self.spec.stopping.family,
             top_k=best_k(self.spec.goal),
             models=tuple(lines),
-            pairs=tuple(pairs),
+            pairs=self._pairs(tests, verdicts, levels),
             tasks=tuple(map(self._task, several)),
             target=self.spec.stopping.target,
             fixed_passes=None,
@@ -233,126 +227,108 @@ class OneLook:
         there = self.answers.number[:, here] > 0
         return np.asarray(self.answers.means[:, here].sum(axis=1) / np.maximum(there.sum(axis=1), 1))
 
-    def _tests(self) -> list[FixedTest]:
-        """Return the test of every contrast of the goal; its estimate is the difference, or the score."""
-        goal, found = self._goal, []
-        for row in range(goal.first.size):
-            first, second, value = int(goal.first[row]), int(goal.second[row]), float(goal.value[row])
-            if goal.measured[row]:
-                found.append(self._score(first))
-            elif goal.single[row]:
-                found.append(self._score(first, value))
-            elif goal.claimed[row]:
-                found.append(self._claim(first, second, float(goal.claim[row])))
-            else:
-                found.append(self._difference(first, second))
-        return found
+    def _tests(self) -> Looks:
+        """Return the tests of the goal's contrasts; estimates are differences, or scores."""
+        size = self._goal.first.size
+        names, figures = np.full(size, "", dtype=object), np.zeros((4, size))
+        for rows, (name, *values) in self._by_kind():
+            names[rows], figures[:, rows] = name, values
+        estimate, low, high, p_value = figures
+        return Looks(names, estimate, np.maximum(low, -1.0), np.minimum(high, 1.0), p_value)
 
-    def _claim(self, first: int, second: int, margin: float) -> FixedTest:
+    def _by_kind(self) -> Iterator[tuple[Ints | int, Looks]]:
+        """Yield contrasts with their tests."""
+        goal = self._goal
+        first, second = goal.first, goal.second
+        pairs = np.flatnonzero(~goal.single & ~goal.claimed)
+        together = max(AT_ONCE // self._shares.size, 1)
+        for begin in range(0, pairs.size, together):
+            rows = pairs[begin : begin + together]
+            yield rows, self._differences(first[rows], second[rows])
+        for row in np.flatnonzero(goal.claimed).tolist():
+            yield row, self._claim(int(first[row]), int(second[row]), float(goal.claim[row]))
+        for row in np.flatnonzero(goal.single).tolist():
+            against = None if goal.measured[row] else float(goal.value[row])
+            yield row, self._score(int(first[row]), against)
+
+    def _claim(self, first: int, second: int, margin: float) -> Looks:
         """Test one-sided whether a model is worse than another by more, or by less, than the margin."""
-        test = self._difference(first, second, margin)
-        low, high = _ends(test)
-        return replace(test, low=low - margin, high=high - margin, p_value=_p_value(test) / 2.0)
+        test = self._differences(np.array(first), np.array(second), margin)
+        return test._replace(low=test.low - margin, high=test.high - margin, p_value=test.p_value / 2.0)
 
-    def _difference(self, first: int, second: int, margin: float = 0.0) -> FixedTest:
-        """Test a pair; lost answers count as the worst of one model and the best of the other, both ways."""
+    def _differences(self, first: Ints, second: Ints, margin: float = 0.0) -> Looks:
+        """Test pairs; lost answers count as the worst of one model and the best of the other, both ways."""
         answers, confidence = self.answers, self.spec.stopping.confidence
+        single = self._alike and answers.single and not margin
+        some_lost = answers.some_lost[first].any() or answers.some_lost[second].any()
         ends = []
-        for worth in (0.0, 1.0) if answers.some_lost[first] or answers.some_lost[second] else (0.0,):
+        for worth in (0.0, 1.0) if some_lost else (0.0,):
             gap = margin + answers.filled(worth)[first] - answers.filled(1.0 - worth)[second]
-            single = self._alike and answers.single and not margin
             ends.append(look_at_difference(gap, self._shares, self._groups, confidence, single=single))
-        return _less_sure(ends, estimate=float(self._scores[first] - self._scores[second]))
+        return _less_sure(ends)._replace(estimate=self._scores[first] - self._scores[second])
 
-    def _score(self, model: int, against: float | None = None) -> FixedTest:
+    def _score(self, model: int, against: float | None = None) -> Looks:
         """Look at the score of a model, over all tasks."""
         found = self._score_on(model, slice(None), self._shares, against)
-        return replace(found, estimate=float(self._scores[model]))
+        return found._replace(estimate=self._scores[model])
 
-    def _score_on(self, model: int, here: slice, shares: Floats, against: float | None = None) -> FixedTest:
+    def _score_on(self, model: int, here: slice, shares: Floats, against: float | None = None) -> Looks:
         answers, confidence = self.answers, self.spec.stopping.confidence
         groups = None if self._groups is None else np.unique(self._groups[here], return_inverse=True)[1]
         ends = []
         for worth in (0.0, 1.0) if answers.lost[model, here].any() else (0.0,):
             scores = answers.filled(worth)[model, here]
             ends.append(look_at_score(scores, shares, groups, confidence, against))
-        found = _less_sure(ends, against or 0.0)
-        return replace(found, low=max(found.low or 0.0, 0.0), high=min(found.high or 0.0, 1.0))
+        return _less_sure(ends, against or 0.0, least=0.0)
 
-    def _verdicts(self, tests: list[FixedTest]) -> tuple[Ints, list[float]]:
+    def _verdicts(self, tests: Looks) -> tuple[Ints, Floats]:
         """Return verdicts, and the level at which each contrast was tested: by Holm, or each by itself."""
         stopping, goal, margin = self.spec.stopping, self._goal, self.spec.margin
-        verdicts = np.full(len(tests), OPEN, dtype=np.int64)
-        levels = [1.0 - stopping.confidence] * len(tests)
+        verdicts = np.full(goal.first.size, OPEN, dtype=np.int64)
+        levels = np.full(goal.first.size, 1.0 - stopping.confidence)
         for family in (goal.claimed, ~goal.claimed & ~goal.measured):  # claims are a family of their own
-            self._step_down(np.flatnonzero(family).tolist(), tests, verdicts, levels)
-        for row in np.flatnonzero(verdicts == OPEN).tolist():
-            low, high = _ends(tests[row])
-            if goal.claimed[row]:
-                close = False
-            elif goal.measured[row]:
-                close = high - low <= goal.width[row]
-            else:
-                middle = 0.0
-                if goal.single[row]:
-                    middle = float(goal.value[row])
-                close = margin is not None and middle - margin < low and high < middle + margin
-            if close:
-                verdicts[row] = TIE
+            self._step_down(np.flatnonzero(family), tests, verdicts, levels)
+        close = goal.measured & (tests.high - tests.low <= goal.width)
+        if margin is not None:
+            low, high = goal.value - margin, goal.value + margin
+            close |= ~goal.measured & ~goal.claimed & (low < tests.low) & (tests.high < high)
+        verdicts[close & (verdicts == OPEN)] = TIE
         return verdicts, levels
 
-    def _step_down(
-        self, rows: list[int], tests: list[FixedTest], verdicts: Ints, levels: list[float]
-    ) -> None:
+    def _step_down(self, rows: Ints, tests: Looks, verdicts: Ints, levels: Floats) -> None:
         """Give the contrasts of a family their winners, by Holm's procedure or each at its own level."""
-        goal, by_holm = self._goal, self.spec.stopping.family != "pair"
-        shown, left = True, len(rows)
-        for row in sorted(rows, key=lambda row: _p_value(tests[row])):
-            if by_holm:
-                levels[row] /= left
-            if shown and _p_value(tests[row]) <= levels[row]:
-                against = float(goal.value[row])
-                if goal.claimed[row]:
-                    against = -float(goal.claim[row])
-                verdicts[row] = BETTER if tests[row].estimate > against else WORSE
-                left -= 1
-            elif by_holm:
-                shown = False  # after the first that is not shown, none is
+        goal = self._goal
+        rows = rows[np.argsort(tests.p_value[rows], kind="stable")]
+        won = tests.p_value[rows] <= levels[rows]
+        if self.spec.stopping.family != "pair":
+            steps = levels[rows] / np.arange(rows.size, 0, -1)
+            won = np.logical_and.accumulate(tests.p_value[rows] <= steps)
+            # after the first that is not shown, none is, and the level falls no more
+            levels[rows] = steps[np.minimum(np.arange(rows.size), won.sum())]
+        rows = rows[won]
+        against = np.where(goal.claimed, -goal.claim, goal.value)[rows]
+        verdicts[rows] = np.where(tests.estimate[rows] > against, BETTER, WORSE)
 
-    def _pair(self, row: int, test: FixedTest, verdict: int, level: float) -> PairResult:
-        goal, spec, answers = self._goal, self.spec, self.answers
-        origin, unit = spec.scale
-        first, single = int(goal.first[row]), bool(goal.single[row])
-        second = first if single else int(goal.second[row])
-        names = sides(spec, goal, row) if single else (spec.names[first], spec.names[second])
-        shift = origin if goal.measured[row] else 0.0
-        value = 0.0
-        if single and not goal.measured[row]:
-            value = float(goal.value[row])
-        difference, low, high = (shift + unit * (end - value) for end in (test.estimate, *_ends(test)))
-        margin = unit * float(goal.claim[row]) if goal.claimed[row] else None
-        trials = int(min(answers.trials[first], answers.trials[second]))
-        p_value, evidence, name = None, 0.0, ""
-        if not goal.measured[row]:
-            p_value, name = _p_value(test), test.test
-            evidence = -log(max(p_value, _LEAST_P))
-        return PairResult(
-            *names,
-            verdict=VERDICTS[verdict],
-            difference=difference,
-            difference_low=low,
-            difference_high=high,
-            evidence=evidence,
-            threshold=-log(level),
-            tie_margin=None,
-            trials_each=trials,
-            questions=int(answers.shared[first, second]),
-            decided_at=None if verdict == OPEN else trials,
-            kind=contrast_kind(goal, row),
-            margin=margin,
-            p_value=p_value,
-            test=name,
-        )
+    def _pairs(self, tests: Looks, verdicts: Ints, levels: Floats) -> tuple[PairResult, ...]:
+        goal, answers = self._goal, self.answers
+        origin, unit = self.spec.scale
+        shift, value = np.where(goal.measured, origin, 0.0), np.where(goal.measured, 0.0, goal.value)
+        trials = np.minimum(answers.trials[goal.first], answers.trials[goal.partner])
+        evidence = -np.log(np.maximum(tests.p_value, _LEAST_P))
+        columns = {
+            "difference": shift + unit * (tests.estimate - value),
+            "difference_low": shift + unit * (tests.low - value),
+            "difference_high": shift + unit * (tests.high - value),
+            "evidence": np.where(goal.measured, 0.0, evidence),
+            "threshold": -np.log(levels),
+            "tie_margin": np.full(trials.size, None),
+            "trials_each": trials,
+            "questions": answers.shared[goal.first, goal.partner],
+            "decided_at": shown_where(verdicts != OPEN, trials),
+            "p_value": shown_where(~goal.measured, tests.p_value),
+            "test": np.where(goal.measured, "", tests.test),
+        }
+        return tuple(pair_results(self.spec, goal, verdicts, columns))
 
     def _task(self, number: int) -> TaskResult:
         task, here = self.spec.tasks[number], self.spec.columns[number]
@@ -360,8 +336,8 @@ class OneLook:
         origin, unit = min(task.weights), max(task.weights) - min(task.weights)
         shares, lines = np.full(size, 1.0 / size), []
         for model, score in enumerate(self._of_task(number).tolist()):
-            low, high = _ends(self._score_on(model, here, shares))
-            ends = (origin + unit * end for end in (score, low, high))
+            look = self._score_on(model, here, shares)
+            ends = (origin + unit * end for end in (score, float(look.low), float(look.high)))
             lines.append(TaskScore(self.spec.names[model], *ends))
         return TaskResult(task.name, size, self.spec.task_weights[number], tuple(lines))
 
@@ -370,31 +346,14 @@ class OneLook:
         return float(origin + unit * score)
 
 
-def _less_sure(ends: list[FixedTest], against: float = 0.0, estimate: float | None = None) -> FixedTest:
-    """Return the less sure of the tests with lost answers at either end, with an interval that holds both.
-
-    Its estimate is `estimate`, if that is given.
-    """
-    found = max(ends, key=_p_value)
-    lows, highs = zip(*map(_ends, ends), strict=True)
-    sides_of = {bool(test.estimate > against) for test in ends}
-    p_value = found.p_value if len(sides_of) == 1 else 1.0
-    if estimate is None:
-        estimate = found.estimate
-    return replace(found, estimate=estimate, low=min(lows), high=max(highs), p_value=p_value)
-
-
-def _p_value(test: FixedTest) -> float:
-    if test.p_value is None:
-        return 1.0
-    return test.p_value
-
-
-def _ends(test: FixedTest) -> tuple[float, float]:
-    """Return the ends of the interval, as far as they are possible."""
-    low = -1.0 if test.low is None else max(test.low, -1.0)
-    high = 1.0 if test.high is None else min(test.high, 1.0)
-    return low, high
+def _less_sure(ends: list[Looks], against: float = 0.0, least: float = -1.0) -> Looks:
+    """Return the less sure of the tests with lost answers at either end, with intervals that hold both."""
+    test, estimates, lows, highs, p_values = ends[0].test, *map(np.stack, list(zip(*ends, strict=True))[1:])
+    above = estimates > against
+    same_side = above.all(axis=0) | ~above.any(axis=0)
+    p_value = np.where(same_side, p_values.max(axis=0), 1.0)
+    low, high = np.maximum(lows.min(axis=0), least), np.minimum(highs.max(axis=0), 1.0)
+    return Looks(test, estimates[0], low, high, p_value)
 
 
 def counted(

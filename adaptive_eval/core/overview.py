@@ -4,6 +4,7 @@ The evidence is data; :mod:`adaptive_eval.views` makes sentences of it.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import Account, Budget
 from adaptive_eval.core.discarded import discard_warnings, discards_of
-from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, contrast_kind, rank_ranges, sides
+from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, Goal, contrast_kind, rank_ranges, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.references import lost_of, reference_warnings
@@ -32,7 +33,7 @@ from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import spec_warnings
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.decisions import RULE_GROUP
-from scorio.sequential.parts import Bools, Call, ContrastBlock, Floats
+from scorio.sequential.parts import Bools, Call, ContrastBlock, Floats, Ints
 
 Waiting: TypeAlias = Mapping[int, Sequence[int]]
 """Models, each with those that hold it back."""
@@ -100,7 +101,7 @@ def _tasks(comparison: SessionContrasts) -> tuple[TaskResult, ...]:
         estimate = comparison.answers.task_scores(number)
         origin, unit = min(task.weights), max(task.weights) - min(task.weights)
         known = estimate.questions[:, 0] > 0
-        ends = [_shown(known, origin + unit * end) for end in _score_interval(comparison, estimate)]
+        ends = [shown_where(known, origin + unit * end) for end in _score_interval(comparison, estimate)]
         low, score, high = (end.tolist() for end in ends)
         scores = tuple(map(TaskScore, spec.names, score, low, high))
         found.append(TaskResult(task.name, len(task.questions), weight, scores))
@@ -167,7 +168,7 @@ def _models(
         for name, of in (("score", score), ("score_low", low), ("score_high", high), ("bayes_mu", mu))
     }
     shown["bayes_sigma"] = unit * sigma
-    columns = {name: _shown(known & np.isfinite(values), values) for name, values in shown.items()}
+    columns = {name: shown_where(known & np.isfinite(values), values) for name, values in shown.items()}
     values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     rows = []
     for model, name in enumerate(spec.names):
@@ -187,7 +188,7 @@ def _models(
     return tuple(rows)
 
 
-def _shown(known: Bools, values: NDArray[Any]) -> NDArray[Any]:
+def shown_where(known: Bools, values: NDArray[Any]) -> NDArray[Any]:
     """Return values as Python's objects, None if nothing is known."""
     return np.where(known, values.astype(object), np.array(None))
 
@@ -277,32 +278,42 @@ def _pairs(comparison: SessionContrasts) -> tuple[PairResult, ...]:
     most = np.where(comparison.exact, np.inf, comparison.most_evidence)
     needed = fold.needed | (fold.verdict != OPEN) | comparison.lost | (not goal.stops)
     columns = {
-        "difference": _shown(read, shift + unit * latest.difference),
-        "difference_low": _shown(read, lows),
-        "difference_high": _shown(read, highs),
+        "difference": shown_where(read, shift + unit * latest.difference),
+        "difference_low": shown_where(read, lows),
+        "difference_high": shown_where(read, highs),
         "evidence": np.clip(latest.statistic, 0.0, most),
         "evidence_beyond": latest.statistic > most,
-        "tie_margin": _shown(read & ~np.isnan(near), near),
+        "tie_margin": shown_where(read & ~np.isnan(near), near),
         "trials_each": np.where(called, fold.decided_at, fold.progress),
         "questions": latest.questions,
-        "decided_at": _shown(called, fold.decided_at),
+        "decided_at": shown_where(called, fold.decided_at),
         "needed": needed,
         "exact": comparison.exact,
-        "kind": np.array([contrast_kind(goal, row) for row in range(goal.first.size)]),
         "threshold": fold.thresholds(np.arange(goal.first.size), latest.sign),
-        "margin": _shown(goal.claimed, unit * goal.claim),
     }
-    names, verdicts = spec.names, fold.verdict.tolist()
+    rows = pair_results(spec, goal, fold.verdict, columns)
+    for row in np.flatnonzero(comparison.exact).tolist():
+        low, high = _population_interval(comparison, row).values()
+        rows[row] = replace(rows[row], population_low=low, population_high=high)
+    return tuple(rows)
+
+
+def pair_results(
+    spec: SessionSpec, goal: Goal, verdict: Ints, columns: Mapping[str, NDArray[Any]]
+) -> list[PairResult]:
+    """Return the results of all contrasts; `columns` has what differs by rule, by the name of the field."""
+    names, verdicts = spec.names, verdict.tolist()
     first, second, single = goal.first.tolist(), goal.second.tolist(), goal.single.tolist()
+    margins = shown_where(goal.claimed, spec.scale[1] * goal.claim).tolist()
     rows = []
     for row, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
         pair = sides(spec, goal, row) if single[row] else (names[first[row]], names[second[row]])
         found: dict[str, Any] = dict(zip(columns, values, strict=True))
         found["verdict"] = VERDICTS[verdicts[row]]
-        if found["exact"]:
-            found |= _population_interval(comparison, row)
+        found["kind"] = contrast_kind(goal, row)
+        found["margin"] = margins[row]
         rows.append(PairResult(*pair, **found))
-    return tuple(rows)
+    return rows
 
 
 def _tie_margins(comparison: SessionContrasts) -> Floats:

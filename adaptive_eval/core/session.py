@@ -16,7 +16,7 @@ from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.discarded import open_for_good
 from adaptive_eval.core.forecast import forecast
 from adaptive_eval.core.foresight import next_look, too_noisy
-from adaptive_eval.core.goals import Goal
+from adaptive_eval.core.goals import Goal, make_goal
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import Completed, Intake, ModelStates
 from adaptive_eval.core.overview import (
@@ -92,8 +92,12 @@ class Session:
         self.spec = spec
         if spec.labels is not None:  # they decide, and what the scores say must not end anything
             spec = replace(spec, goal=GoalSpec("budget"))
-        read = spec if spec.stopping.rule != FIXED else replace(spec, goal=GoalSpec("budget"))
-        self.board = SessionAnswers(read)  # of a fixed number of trials nothing is decided before the last
+        read = spec
+        if spec.stopping.rule == FIXED:  # nothing is decided before the last trial, and so nothing is read
+            read = replace(spec, goal=GoalSpec("budget"))
+            none = replace(make_goal(replace(spec, goal=GoalSpec("pairs"))), stops=False)
+            asked = asked or (none, spec.levels(spec.rule(), 0))
+        self.board = SessionAnswers(read)
         check_budgets(spec)
         self.comparison = SessionContrasts(spec, self.board, *(asked or ()))
         self.budget = Budget(spec)
@@ -319,7 +323,10 @@ class Session:
 
     def _stop(self, verdict: StopVerdict) -> None:
         self.stopped = verdict
-        step, completed = int(self.comparison.fold.progress.max(initial=0)), self.budget.completed
+        read, completed = self.comparison.fold.progress, self.budget.completed
+        if not read.size:
+            read = self.board.progress
+        step = int(read.max())
         self.decisions.append(
             Decision("stop", (), verdict.reason, step, completed, verdict.text, verdict.evidence)
         )

@@ -190,11 +190,11 @@ def unpaired_difference(
     parts = [read_each({name: R}, weights, missing, range) for name, R in (("A", A), ("B", B))]
     groups = (None, None) if clusters is None else clusters
     a, b = (_mean_of(_unit_means(part), names, None) for part, names in zip(parts, groups, strict=True))
-    square = a.error**2, b.error**2
+    square = float(a.error) ** 2, float(b.error) ** 2
     error = sqrt(sum(square))
     share = sum(one**2 / mean.freedom for one, mean in zip(square, (a, b), strict=True))
     freedom = sum(square) ** 2 / share if share else 1.0
-    found = WeightedMean(a.mean - b.mean, error, freedom, a.units + b.units)
+    found = WeightedMean(a.mean - b.mean, np.asarray(error), freedom, a.units + b.units)
     same = parts[0].reading == parts[1].reading
     reading = f"each {parts[0].reading}" if same else f"{parts[0].reading} and {parts[1].reading}"
     # Units that are all alike say nothing of how much others would vary.
@@ -504,14 +504,15 @@ def _of_mean(
     name: str, found: WeightedMean, level: float, reading: str, *, clustered: bool, tested: bool = True
 ) -> FixedTest:
     """Return the result of a mean; units that are all alike leave it without an interval."""
-    low = high = None
-    if found.error > 0.0:
-        reach = found.reach(level)
-        low, high = found.mean - reach, found.mean + reach
+    low = high = p = null = None
+    mean, error, reach = float(found.mean), float(found.error), float(found.reach(level))
+    if error > 0.0:
+        low, high = mean - reach, mean + reach
     if clustered:
         name += " with clustered standard error"
-    p, null = (found.p_value, EQUAL_MEANS) if tested else (None, None)
-    return FixedTest(name, found.mean, low, high, p, found.error, level, found.units, null, reading)
+    if tested:
+        p, null = float(found.p_value), EQUAL_MEANS
+    return FixedTest(name, mean, low, high, p, error, level, found.units, null, reading)
 
 
 def _unit_means(given: ReadOutcomes) -> Floats:

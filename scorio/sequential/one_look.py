@@ -7,72 +7,83 @@ then err less often than they say.
 
 from math import sqrt
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scorio._arrays import Floats, Integers, floats
-from scorio.sequential.one_look_result import FixedTest
 
 MOST_FLIPPED = 20
 """Groups up to which all patterns of their signs are counted: a million patterns."""
 
 
-class WeightedMean(NamedTuple):
-    """A weighted mean of independent units, which are questions or groups of them."""
+class Looks(NamedTuple):
+    """Tests of one look with their intervals: arrays of any shape, or single numbers."""
 
-    mean: float
-    error: float  # standard error; 0 where all units are alike, up to rounding
+    test: str | NDArray[Any]  # name of the test: of all, or of each
+    estimate: Floats
+    low: Floats
+    high: Floats
+    p_value: Floats  # two-sided; 1 if nothing is tested
+
+
+class WeightedMean(NamedTuple):
+    """Weighted means of independent units, which are questions or groups of them."""
+
+    mean: Floats
+    error: Floats  # standard error; 0 where all units are alike, up to rounding
     freedom: float  # degrees of freedom of the standard error
     units: int
 
-    def reach(self, confidence: float) -> float:
+    def reach(self, confidence: float) -> Floats:
         """Return half the width of Student's interval."""
         from scipy.special import stdtrit
 
-        return float(stdtrit(self.freedom, 0.5 + confidence / 2.0)) * self.error
+        return np.asarray(float(stdtrit(self.freedom, 0.5 + confidence / 2.0)) * self.error)
 
     @property
-    def p_value(self) -> float:
+    def p_value(self) -> Floats:
         """Student's two-sided p-value of a mean of 0; of units that are all alike, that of their signs."""
         from scipy.special import stdtr
 
-        if self.error > 0.0:
-            return 2.0 * float(stdtr(self.freedom, -abs(self.mean) / self.error))
-        if self.mean == 0.0:
-            return 1.0
-        return 2.0 ** (1 - self.units)
+        varied = self.error > 0.0
+        t = np.divide(np.abs(self.mean), self.error, out=np.zeros(np.shape(self.mean)), where=varied)
+        alike = np.where(self.mean == 0.0, 1.0, 2.0 ** (1 - self.units))
+        return np.where(varied, 2.0 * stdtr(self.freedom, -t), alike)
 
 
 def weighted_mean(values: Floats, shares: Floats, groups: Integers | None = None) -> WeightedMean:
-    """Return the mean of questions with weights that sum to 1; groups are the units, if there are any.
+    """Return means of questions, the last axis, with weights that sum to 1; groups are the units, if any.
 
     For the formulas see :func:`scorio.sequential.paired_difference`.
     """
-    mean = float(values @ shares)
-    sums, sizes = shares * (values - mean), shares
+    mean = np.asarray(values @ shares)
+    sums, sizes = shares * (values - mean[..., None]), shares
     if groups is not None:
         sums, sizes = _sums(sums, groups), _sums(sizes, groups)
     square = float(sizes @ sizes)
-    variance = 0.0
-    if sums.size > 1:
-        variance = float((sums**2 / (1.0 - 2.0 * sizes + square)).sum())
-    error, rounding = sqrt(variance), 1e-12 * float(np.abs(values).max())
+    variance = np.zeros(mean.shape)
+    if sizes.size > 1:
+        variance = (sums**2 / (1.0 - 2.0 * sizes + square)).sum(axis=-1)
+    error, rounding = np.sqrt(variance), 1e-12 * np.abs(values).max(axis=-1)
     freedom = square**2 / float((sizes**4).sum()) - 1.0
-    return WeightedMean(mean, error if error > rounding else 0.0, freedom, sums.size)
+    return WeightedMean(mean, np.where(error > rounding, error, 0.0), freedom, sizes.size)
 
 
 def look_at_difference(
     differences: Floats, shares: Floats, groups: Integers | None, confidence: float, *, single: bool
-) -> FixedTest:
-    """Test the mean of the questions' differences; `single` says that each is of one right or wrong answer.
+) -> Looks:
+    """Test means of differences of questions, the last axis.
+
+    `single` says that each is of one right or wrong answer.
 
     Examples
     --------
     >>> d = np.array([1.0] * 9 + [-1.0] + [0.0] * 10)
-    >>> test = look_at_difference(d, np.full(20, 0.05), None, 0.95, single=True)
-    >>> test.test, round(test.p_value, 4), round(test.low, 3), round(test.high, 3)
-    ('McNemar', 0.0215, 0.095, 0.632)
+    >>> test, *figures = look_at_difference(d, np.full(20, 0.05), None, 0.95, single=True)
+    >>> test, np.round(figures, 4).tolist()
+    ('McNemar', [0.4, 0.095, 0.6323, 0.0215])
     """
     if groups is not None:
         return _look_at_groups(differences, shares, groups, confidence)
@@ -88,7 +99,7 @@ def look_at_score(
     groups: Integers | None,
     confidence: float,
     against: float | None = None,
-) -> FixedTest:
+) -> Looks:
     """Return the mean score of questions with its interval, and the test of it against a number.
 
     Without few groups that is Wilson's interval for as many answers as have the same standard error [1]_.
@@ -101,21 +112,21 @@ def look_at_score(
     Examples
     --------
     >>> scores, shares = np.repeat([1.0, 0.0], [35, 5]), np.full(40, 1 / 40)
-    >>> test = look_at_score(scores, shares, None, 0.95, against=0.7)
-    >>> round(test.low, 3), round(test.high, 3), round(test.p_value, 3)
-    (0.731, 0.947, 0.022)
+    >>> _, *figures = look_at_score(scores, shares, None, 0.95, against=0.7)
+    >>> np.round(figures, 3).tolist()
+    [0.875, 0.731, 0.947, 0.022]
     """
     if groups is not None and int(np.unique(groups).size) <= MOST_FLIPPED:
         return _flips(scores, shares, groups, confidence, against or 0.0)
     from scipy.special import stdtr, stdtrit
 
     found = _with_groups(weighted_mean(scores, shares, groups), groups)
-    mean, freedom = found.mean, max(found.freedom, 1.0)
-    answers = mean * (1.0 - mean) / found.error**2 if found.error > 0.0 else float(found.units)
+    mean, error, freedom = float(found.mean), float(found.error), max(found.freedom, 1.0)
+    answers = mean * (1.0 - mean) / error**2 if error > 0.0 else float(found.units)
     t = float(stdtrit(freedom, 0.5 + confidence / 2.0))
     middle = (mean + t**2 / (2.0 * answers)) / (1.0 + t**2 / answers)
     reach = t / (1.0 + t**2 / answers) * sqrt(mean * (1.0 - mean) / answers + t**2 / (4.0 * answers**2))
-    p_value = None
+    p_value = 1.0
     if against is not None:
         error = sqrt(max(against * (1.0 - against), 0.0) / answers)
         distance = abs(mean - against)
@@ -124,14 +135,18 @@ def look_at_score(
     if groups is None:
         name = "Wilson"
     low, high = max(middle - reach, 0.0), min(middle + reach, 1.0)
-    return FixedTest(name, mean, low, high, p_value, found.error, confidence, found.units)
+    return Looks(name, *map(np.asarray, (mean, low, high, p_value)))
 
 
-def _look_at_groups(differences: Floats, shares: Floats, groups: Integers, confidence: float) -> FixedTest:
-    if int(np.unique(groups).size) <= MOST_FLIPPED:
+def _look_at_groups(differences: Floats, shares: Floats, groups: Integers, confidence: float) -> Looks:
+    if int(np.unique(groups).size) > MOST_FLIPPED:
+        found = _with_groups(weighted_mean(differences, shares, groups), groups)
+        return _students(found, confidence, "cluster-robust t")
+    if differences.ndim == 1:
         return _flips(differences, shares, groups, confidence)
-    found = _with_groups(weighted_mean(differences, shares, groups), groups)
-    return _students(found, confidence, "cluster-robust t")
+    flipped = [_flips(one, shares, groups, confidence) for one in differences]
+    test, *columns = zip(*flipped, strict=True)
+    return Looks(test[0], *map(np.array, columns))
 
 
 def _with_groups(found: WeightedMean, groups: Integers | None) -> WeightedMean:
@@ -141,52 +156,41 @@ def _with_groups(found: WeightedMean, groups: Integers | None) -> WeightedMean:
     return found._replace(freedom=found.units - 1.0)
 
 
-def _students(found: WeightedMean, confidence: float, name: str) -> FixedTest:
+def _students(found: WeightedMean, confidence: float, name: str) -> Looks:
     """Return Student's t; if all units are alike, what so many units can say."""
-    mean, error, units, p_value = found.mean, found.error, found.units, found.p_value
-    if error > 0.0:
-        reach = found.reach(confidence)
-        return FixedTest(name, mean, mean - reach, mean + reach, p_value, error, confidence, units)
-    unseen = 1.0 - (1.0 - confidence) ** (1.0 / units)  # largest share of units of another kind
-    low, high = mean - unseen * (1.0 + mean), mean + unseen * (1.0 - mean)
-    return _agreeing(FixedTest(name, mean, low, high, p_value, 0.0, confidence, units))
+    mean, varied, reach = found.mean, found.error > 0.0, found.reach(confidence)
+    unseen = 1.0 - (1.0 - confidence) ** (1.0 / found.units)  # largest share of units of another kind
+    low = np.where(varied, mean - reach, mean - unseen * (1.0 + mean))
+    high = np.where(varied, mean + reach, mean + unseen * (1.0 - mean))
+    return _agreeing(Looks(name, mean, low, high, found.p_value), confidence)
 
 
-def _mcnemar(differences: Floats, found: WeightedMean, confidence: float) -> FixedTest:
+def _mcnemar(differences: Floats, found: WeightedMean, confidence: float) -> Looks:
     """Return McNemar's exact test, with the interval of Bonett and Price (2012)."""
     from scipy.special import bdtr
 
-    first, second = int((differences > 0).sum()), int((differences < 0).sum())
-    p_value = min(2.0 * float(bdtr(min(first, second), first + second, 0.5)), 1.0)
-    number = differences.size + 2
+    first, second = (differences > 0).sum(axis=-1), (differences < 0).sum(axis=-1)
+    p_value = np.minimum(2.0 * bdtr(np.minimum(first, second), first + second, 0.5), 1.0)
+    number = differences.shape[-1] + 2
     for_first, for_second = (first + 1) / number, (second + 1) / number
     middle = for_first - for_second
-    reach = NormalDist().inv_cdf(0.5 + confidence / 2.0) * sqrt((for_first + for_second - middle**2) / number)
-    low, high = middle - reach, middle + reach
-    test = FixedTest("McNemar", found.mean, low, high, p_value, found.error, confidence, first + second)
-    return _agreeing(test)
+    spread = np.sqrt((for_first + for_second - middle**2) / number)
+    reach = NormalDist().inv_cdf(0.5 + confidence / 2.0) * spread
+    return _agreeing(Looks("McNemar", found.mean, middle - reach, middle + reach, p_value), confidence)
 
 
-def _agreeing(test: FixedTest) -> FixedTest:
-    """Return the test with an interval that has 0 in it if 0 is not rejected, and only then."""
-    assert test.low is not None
-    assert test.high is not None
-    assert test.p_value is not None
-    low, high = max(test.low, -1.0), min(test.high, 1.0)
-    if test.p_value > 1.0 - test.confidence:
-        low, high = min(low, 0.0), max(high, 0.0)
-    elif test.estimate > 0.0:
-        low = max(low, 0.0)
-    else:
-        high = min(high, 0.0)
-    return FixedTest(
-        test.test, test.estimate, low, high, test.p_value, test.standard_error, test.confidence, test.units
-    )
+def _agreeing(looks: Looks, confidence: float) -> Looks:
+    """Return tests with intervals that have 0 in them if 0 is not rejected, and only then."""
+    low, high = np.maximum(looks.low, -1.0), np.minimum(looks.high, 1.0)
+    open_, above = looks.p_value > 1.0 - confidence, looks.estimate > 0.0
+    least = np.where(open_, np.minimum(low, 0.0), np.where(above, np.maximum(low, 0.0), low))
+    most = np.where(open_, np.maximum(high, 0.0), np.where(above, high, np.minimum(high, 0.0)))
+    return looks._replace(low=least, high=most)
 
 
 def _flips(
     values: Floats, shares: Floats, groups: Integers, confidence: float, against: float = 0.0
-) -> FixedTest:
+) -> Looks:
     """Return the test that flips the signs of groups, and the interval of the means that it does not reject.
 
     With the signs of some groups flipped, a mean θ is not rejected while it lies between the means of the
@@ -204,8 +208,7 @@ def _flips(
     place = int((1.0 - confidence) * kept.size * (1.0 + 1e-12))
     lowest = float(np.partition(low, place)[place])
     highest = float(-np.partition(-high, place)[place])
-    name = "sign flips of groups"
-    return FixedTest(name, mean, lowest, highest, p_value, None, confidence, sums.size)
+    return Looks("sign flips of groups", *map(np.asarray, (mean, lowest, highest, p_value)))
 
 
 def _of_subsets(values: Floats) -> Floats:
@@ -217,4 +220,8 @@ def _of_subsets(values: Floats) -> Floats:
 
 
 def _sums(values: Floats, groups: Integers) -> Floats:
-    return floats(np.bincount(groups, weights=values))
+    """Return the sums of groups along the last axis."""
+    rows, number = values.reshape(-1, groups.size), int(groups.max()) + 1
+    place = groups + number * np.arange(len(rows))[:, None]
+    sums = np.bincount(place.ravel(), weights=rows.ravel(), minlength=number * len(rows))
+    return floats(sums.reshape(*values.shape[:-1], number))

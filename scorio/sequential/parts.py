@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from scorio._names import lazy
 
 if TYPE_CHECKING:
+    from scorio._arrays import AT_ONCE as AT_ONCE
     from scorio._arrays import Bools as Bools
     from scorio._arrays import Floats as Floats
     from scorio._arrays import Ints as Ints
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from scorio.sequential.moments import fit_prior as fit_prior
     from scorio.sequential.moments import shares as shares
     from scorio.sequential.moments import unit_scores as unit_scores
+    from scorio.sequential.one_look import Looks as Looks
     from scorio.sequential.one_look import look_at_difference as look_at_difference
     from scorio.sequential.one_look import look_at_score as look_at_score
     from scorio.sequential.outlook import simulate_board as simulate_board
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "scorio._arrays": (
+        "AT_ONCE",
         "Bools",
         "Floats",
         "Ints",
@@ -97,6 +100,7 @@ _HOMES = {
         "unit_scores",
     ),
     "scorio.sequential.one_look": (
+        "Looks",
         "look_at_difference",
         "look_at_score",
     ),

@@ -9,7 +9,9 @@ from scipy import stats
 from session_scripts import make_spec
 
 from adaptive_eval.core.one_look import AnswerCounts, OneLook
+from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, StoppingSpec, TaskSpec
+from adaptive_eval.trial import FIXED, TrialKey, TrialOutcome
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.one_look_sentences import one_look_promises
 from scorio.sequential.one_look import look_at_difference, look_at_score
@@ -226,3 +228,33 @@ def test_alike_questions_leave_room_for_the_share_of_others_that_so_many_can_mis
     unseen = 1.0 - 0.05 ** (1 / 20)
     ends = (gap - unseen * (1.0 + gap), gap + unseen * (1.0 - gap))
     assert (test.low, test.high) == pytest.approx(ends)
+
+
+@pytest.mark.parametrize("single", [True, False])
+@pytest.mark.parametrize("groups", [None, GROUPS, np.arange(EQUAL.size)])
+def test_a_table_of_pairs_has_the_tests_of_its_rows(single, groups):
+    d = np.random.default_rng(6).choice([-1.0, 0.0, 1.0], (5, EQUAL.size))
+    d[0], d[1] = 0.0, 1.0
+    test, *figures = look_at_difference(d, EQUAL, groups, 0.95, single=single)
+    for row, column in zip(d, zip(*figures, strict=True), strict=True):
+        alone, *expected = look_at_difference(row, EQUAL, groups, 0.95, single=single)
+        assert alone == test
+        assert column == pytest.approx(list(map(float, expected)), abs=1e-12)
+
+
+def test_the_level_falls_no_more_after_the_first_pair_that_is_not_shown():
+    pairs = look(np.zeros((3, 40)), make_spec(3, 40)).pairs
+    assert [np.exp(-pair.threshold) for pair in pairs] == pytest.approx([0.05 / 3] * 3)
+
+
+GOALS = [GoalSpec("not-worse", model="m1", margin=0.2), GoalSpec("width", width=0.3)]
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_nothing_is_decided_before_the_last_trial(goal):
+    session = Session(replace(make_spec(2, 100), goal=goal, stopping=StoppingSpec(rule=FIXED)))
+    log = [[TrialOutcome(TrialKey(f"m{model}", step), 1) for model in (0, 1)] for step in range(100)]
+    assert session.replay(log) == []
+    (stop,) = session.end("budget")
+    assert stop.step == 100
+    assert {pair.verdict for pair in session.results().pairs} != {"open"}
