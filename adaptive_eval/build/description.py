@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from adaptive_eval import __version__
-from adaptive_eval.build.changed_settings import deciding_settings, stored_changes
+from adaptive_eval.build.changed_settings import CHANGES, deciding_settings, stored_changes
 from adaptive_eval.build.session_spec import as_configured, rounds_identity, worth_of
 from adaptive_eval.config import RunConfig
 from adaptive_eval.core.spec import SessionSpec
@@ -19,17 +19,18 @@ from adaptive_eval.store.file_errors import UNREADABLE
 from adaptive_eval.views.details import CONFIG, NAME, STARTED_AT, WORTH
 
 _HASH = "config_hash"
-_WRITTEN = (
-    *(NAME, CONFIG, "source", "base_dir", _HASH, "identity", "scoring", WORTH),
-    *("seed", SESSION, "thresholds", STARTED_AT, "versions"),
-)
-"""What every run holds that was started from a config."""
+_OF_CONFIGS = (CONFIG, "source", "base_dir", _HASH, "identity", "scoring", WORTH, "thresholds", CHANGES)
+_WRITTEN = (NAME, *_OF_CONFIGS, "seed", SESSION, STARTED_AT, "versions")
+"""What every run holds that was started from a config, the first of it only such runs."""
 
 
 def misdescribed(meta: Mapping[str, str], spec: SessionSpec) -> Iterator[str]:
     """Yield where the description of a run disagrees with its config; `spec` is the stored session."""
-    if IMPORTED in meta or not meta.keys() & {_HASH, "scoring"}:
-        return  # there is no config that it was started from
+    if IMPORTED in meta:  # there is no config that it was started from
+        ours = [key for key in _OF_CONFIGS if key in meta]
+        if ours:
+            yield f"the description of the run says that it was imported, and holds {', '.join(ours)}"
+        return
     lacking = [key for key in _WRITTEN if key not in meta]
     if lacking:
         yield f"the description of the run lacks {', '.join(lacking)}"

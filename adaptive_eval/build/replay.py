@@ -7,6 +7,7 @@ the file names is imported or opened: the file itself describes the session.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -94,8 +95,8 @@ def replay(reader: RunReader) -> Replay:
     found = [] if stored.latest is None else list(stored.differences(compared, whole=compared is results))
     found += stored.contradicted(session.decisions, session.spec.names)
     found += stored.foreign(session.spec)
-    if IMPORTED not in meta:  # their logs are of another tool
-        found += reader.contradictions()
+    found += _otherwise_scored(reader, session.spec, stored)
+    found += reader.contradictions(imported=IMPORTED in meta)
     found += misdescribed(meta, session.spec)
     return Replay(
         session, stored.completed(results, reader), tuple(session.decisions), tuple(dict.fromkeys(found))
@@ -206,11 +207,7 @@ class _Stored:
         if whole and not _alike(_reason(old), _reason(made)):
             yield f"stop: stored {_reason(old)}, from the trials {_reason(made)}"
         compared = [name for name in _OF_MODELS if whole or name not in _AT_THE_END]
-        lines = {line.model: line for line in made.models}
-        yield from _unlike("model", {line.model: line for line in old.models}, lines, compared)
-        yield from _unlike("pair", _pairs(old), _pairs(made), _OF_PAIRS)
-        if not _alike(list(map(_scores, old.tasks)), list(map(_scores, made.tasks))):
-            yield "the scores of the tasks: stored ones are not those of the trials"
+        yield from _unlike_parts(old, made, compared)
 
     def contradicted(self, made: Sequence[Decision], models: Collection[str]) -> Iterator[str]:
         """Yield the stored decisions that the trials do not lead to, and those that are not stored."""
@@ -293,6 +290,34 @@ def _ranked(scoring: ScoringRecord) -> tuple[str, set[str], set[str]]:
         raise ValueError(f"scoring {scoring.name!r:.80}: {wrong}")
     models = {line.model for line in from_json(scoring.body["results"]).models}
     return scoring.name, set(scoring.body["tasks"]), models
+
+
+_BY_MODELS = ('"kind": "judge"', '"kind": "verifier"')
+"""Scorers of whose draws some may be lost, which their rows do not say."""
+
+
+def _otherwise_scored(reader: RunReader, spec: SessionSpec, stored: _Stored) -> Iterator[str]:
+    """Yield the scorings whose results are not those of the scores that are stored with them."""
+    from adaptive_eval.build.rescored_results import rescored_results  # most runs have none
+
+    changed = max((change.at for change in stored.changes), default=0.0)
+    for number, scoring in enumerate(reader.scorings()):
+        tasks: Mapping[str, Any] = scoring.body["tasks"]
+        scores = {one.outcome: one.category for one in reader.rescored(number)}
+        by_model = any(kind in json.dumps(tasks) for kind in _BY_MODELS)
+        if not tasks and not scores:  # by labels, which are in another file
+            continue
+        if by_model or scoring.at < changed:
+            continue
+        weights = {name: tuple(task["weights"]) for name, task in tasks.items()}
+        old = from_json(scoring.body["results"])
+        try:
+            made = rescored_results(reader, spec, weights, scores, old.trials)
+        except (AdaptiveEvalError, *UNREADABLE) as error:
+            yield f"scoring {scoring.name!r:.80}: its scores are none of its categories ({error})"
+            continue
+        for words in _unlike_parts(old, made, _OF_MODELS):
+            yield f"scoring {scoring.name!r:.80}: {words}"
 
 
 class _Course:
@@ -385,6 +410,15 @@ def _unlike(
             if len(wrong) > 1:
                 more = f" (and {len(wrong) - 1} more)"
             yield f"{kind} {name}: {field} is stored as {then}, from the trials it is {now}{more}"
+
+
+def _unlike_parts(old: Results, made: Results, compared: Sequence[str]) -> Iterator[str]:
+    """Yield how stored models, pairs and tasks differ; `compared` are fields of models."""
+    lines = {line.model: line for line in made.models}
+    yield from _unlike("model", {line.model: line for line in old.models}, lines, compared)
+    yield from _unlike("pair", _pairs(old), _pairs(made), _OF_PAIRS)
+    if not _alike(list(map(_scores, old.tasks)), list(map(_scores, made.tasks))):
+        yield "the scores of the tasks: stored ones are not those of the trials"
 
 
 def _pairs(results: Results) -> dict[str, PairResult]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from adaptive_eval.build.assembly import Built, make_importable
+from adaptive_eval.build.rescored_results import results_by
 from adaptive_eval.build.rubrics import (
     observed_thresholds,
     rubric_of,
@@ -20,8 +21,6 @@ from adaptive_eval.build.rubrics import (
 )
 from adaptive_eval.build.stored_answers import with_stored_answers
 from adaptive_eval.core.results import Results, to_json
-from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.independence import COPY
 from adaptive_eval.errors import (
@@ -89,8 +88,8 @@ class Rescoring:
 def stored_scoring(built: Built, reader: RunReader) -> Rescoring:
     """Return the ranking by the categories that the run was decided by."""
     outcomes = list(chain.from_iterable(reader.log()))
-    asked = ((one.request.key, one.request.task, one.request.question) for one in reader.trials())
-    return Rescoring("as run", _ranked(built, outcomes, {}, asked), (), {})
+    asked = [(one.request.key, one.request.task, one.request.question) for one in reader.trials()]
+    return Rescoring("as run", results_by(built.spec, outcomes, {}, asked), (), {})
 
 
 def rescore(
@@ -246,7 +245,7 @@ class _Answers:
             else:
                 told = (category, one.usage, one.digest, one.repeats, one.discarded)
                 outcomes.append(TrialOutcome(one.key, *told))
-        results = _ranked(self.built, outcomes, weights, (key[:3] for key in self.keys))
+        results = results_by(self.built.spec, outcomes, weights, [key[:3] for key in self.keys])
         rows = tuple(self._rows(categories))
         unscored = sum(row.category is None for row in rows)
         body = {"tasks": body, "results": to_json(results)}
@@ -384,22 +383,6 @@ def _scorer(built: Built, tasks: Sequence[str], scorer: Any) -> Scorer | None:
                     f"{question.id!r}: {problem}"
                 )
     return made
-
-
-def _ranked(
-    built: Built,
-    outcomes: Sequence[TrialOutcome | Missing],
-    weights: Mapping[str, tuple[float, ...]],
-    asked: Iterable[tuple[TrialKey, str, str]] = (),
-) -> Results:
-    spec = replace(built.spec.rescored(weights), prior=None)
-    if spec.references:  # their answers are not here to be scored again
-        spec = replace(spec, references=(), goal=GoalSpec("ranking"))
-    session, trials = Session(spec), list(asked)
-    session.keep_questions(trials)
-    session.replay([outcomes])
-    session.require_asked(trials)
-    return session.results()
 
 
 def _require_same_data(built: Built, reader: RunReader) -> None:

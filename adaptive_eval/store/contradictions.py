@@ -12,7 +12,7 @@ from adaptive_eval.store.codec import load_json, misfit, unpack
 from adaptive_eval.store.pending import FEWEST_KEPT
 
 _COUNTED = COUNTED.format(which="id < (SELECT upto FROM tallied)")
-_WRONG = (
+_OF_REQUESTS = (
     (
         "{:,} trials have no launch in the log that agrees with them",
         "SELECT model, step, question, repeat, seed FROM outcomes "
@@ -23,6 +23,14 @@ _WRONG = (
         "SELECT model, step FROM outcomes WHERE missing IS NULL "
         "EXCEPT SELECT model, step FROM attempts WHERE error IS NULL",
     ),
+)
+_OF_IMPORTED = (
+    (
+        "{:,} requests are in the log of a run that was imported",
+        "SELECT 1 FROM launches UNION ALL SELECT 1 FROM attempts",
+    ),
+)
+_WRONG = (
     (
         "{:,} trials have attempts in the log and were not launched",
         "SELECT model, step FROM attempts EXCEPT SELECT model, step FROM launches",
@@ -40,7 +48,11 @@ _WRONG = (
         "{:,} trials are said to be neither before nor after a stop",
         "SELECT 1 FROM outcomes WHERE after_stop NOT IN (0, 1)",
     ),
-    ("{:,} attempts have a number below 1", "SELECT 1 FROM attempts WHERE attempt < 1"),
+    (
+        "{:,} trials lack an attempt before the last one, or have one with a number below 1",
+        "SELECT 1 FROM attempts GROUP BY model, step "
+        "HAVING min(attempt) <> 1 OR count(DISTINCT attempt) <> max(attempt)",
+    ),
     (
         "{:,} attempts have an answer and the status of a failure",
         "SELECT 1 FROM attempts WHERE error IS NULL AND status NOT BETWEEN 200 AND 299",
@@ -76,9 +88,9 @@ _WRONG = (
 """What is wrong where a query has rows, with their number."""
 
 
-def contradictions(db: sqlite3.Connection) -> Iterator[str]:
-    """Yield what contradicts what in an open run file, one line each."""
-    for words, query in _WRONG:
+def contradictions(db: sqlite3.Connection, *, imported: bool) -> Iterator[str]:
+    """Yield what contradicts what in an open run file, one line each; an imported run has asked nothing."""
+    for words, query in (*(_OF_IMPORTED if imported else _OF_REQUESTS), *_WRONG):
         ((number,),) = db.execute(f"SELECT count(*) FROM ({query})")  # noqa: S608
         if number:
             yield words.format(number)

@@ -224,12 +224,12 @@ class RunReader:
                 )
         return Description(self._files.directory, described)
 
-    def contradictions(self) -> Iterator[str]:
-        """Yield what the tables of a run that was made here say of each other that cannot be true."""
+    def contradictions(self, *, imported: bool) -> Iterator[str]:
+        """Yield what the tables of a run, made here or imported, say of each other that cannot be true."""
         from adaptive_eval.store.contradictions import contradictions
 
         with self._reading():
-            yield from contradictions(self._db)
+            yield from contradictions(self._db, imported=imported)
 
     def count(self) -> int:
         """Return how many trials have an outcome, missing and after-stop ones included. Takes no time."""

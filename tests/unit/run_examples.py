@@ -4,26 +4,30 @@
 process would store, with times that are counted and not measured.
 """
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import numpy as np
 from click.testing import CliRunner, Result
 from session_scripts import make_spec
 
+from adaptive_eval import __version__
+from adaptive_eval.build.session_spec import as_configured, rounds_identity, worth_of
 from adaptive_eval.cli.main import cli
+from adaptive_eval.config import parse_config
 from adaptive_eval.core.results import to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import Price, SessionSpec
 from adaptive_eval.core.stored_spec import SESSION, spec_to_json
 from adaptive_eval.store import run_files
-from adaptive_eval.store.codec import unpack
-from adaptive_eval.store.queries import FILTERS, TRIALS
+from adaptive_eval.store.codec import unpack, unpacked
+from adaptive_eval.store.queries import FILTERS, RESCORED, TRIALS
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
-from adaptive_eval.store.trial_rows import TrialDecoder, checksum_of
+from adaptive_eval.store.trial_rows import TrialDecoder, checksum_of, scoring_checksum
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialRequest, Usage
 from adaptive_eval.views.reading import summarise
@@ -96,6 +100,49 @@ def spec_of(coins: dict[str, float], *, trials: int | None = None, **stopping) -
     return replace(spec, models=models, tasks=(replace(spec.tasks[0], name="forest"),))
 
 
+def config_of(spec: SessionSpec) -> str:
+    """Return the text of a config that leads to a session of :func:`spec_of`."""
+    models = []
+    for model in spec.models:
+        price = {"input": model.price.input, "output": model.price.output}
+        sampling = {"max_tokens": model.max_tokens}
+        served = {"endpoints": ["http://127.0.0.1:8000/v1"], "sampling": sampling, "price": price}
+        models.append({"name": model.name, **served})
+    chosen = {one.name: getattr(spec.stopping, one.name) for one in fields(spec.stopping)}
+    data = {
+        "name": "forest",
+        "seed": spec.seed,
+        "models": models,
+        "tasks": [{"name": "forest", "dataset": "trees.jsonl", "scorer": "numeric"}],
+        "stopping": {name: value for name, value in chosen.items() if value is not None},
+        "allocation": {"models": spec.allocation.models, "questions": spec.allocation.questions},
+        "budget": {"trials": spec.budget.trials} if spec.budget.trials else {},
+    }
+    return json.dumps(data)
+
+
+def description_of(text: str, spec: SessionSpec) -> dict[str, str]:
+    """Return what a run that was started from a config says of itself, in addition to the config."""
+    config = parse_config(text, "forest.yaml")
+    scoring = {
+        one.name: one.scoring_identity() | {"missing": list(config.on.missing)} for one in config.tasks
+    }
+    identity = config.trial_identity() | {"samples_per_request": 1, "code": None}
+    for task in identity["tasks"].values():
+        task["dataset"] = "a checksum"
+    return {
+        "source": "forest.yaml",
+        "base_dir": "/nowhere",
+        "config_hash": config.hash(),
+        "identity": json.dumps(identity | rounds_identity(spec)),
+        "scoring": json.dumps(scoring),
+        "worth": json.dumps(worth_of(spec)),
+        "thresholds": "{}",
+        "changes": "[]",
+        "versions": json.dumps({"adaptive-eval": __version__}),
+    }
+
+
 _MADE: dict[str, tuple[dict[str, bytes], Session]] = {}
 """The files of each run that this process has made, and its session, which nobody may change."""
 
@@ -144,6 +191,7 @@ def _make_run(
     held: tuple[str, int] | None = None,
     slots: int = 16,
     order: int = 1,
+    whole: bool = False,
     **stopping,
 ) -> Session:
     """Make a run file and return the session that made it.
@@ -168,11 +216,19 @@ def _make_run(
         Model and step of a trial that is never answered: those after it wait.
     slots, order : int
         Requests in flight; their answers come one by one in this order, -1 for the latest first.
+    whole : bool
+        Describe it as runs are that were started from a config.
     """
     coins = coins or COINS
-    session = Session(spec_of(coins, trials=trials, **stopping))
+    spec = spec_of(coins, trials=trials, **stopping)
+    described = {"name": "forest", "started_at": repr(STARTED), "config": CONFIG, "seed": "7"}
+    if whole:
+        text = config_of(spec)
+        spec = as_configured(parse_config(text, "forest.yaml"), spec)
+        described |= {"config": text, **description_of(text, spec)}
+    described |= meta or {}
+    session = Session(spec)
     answers = Coins(coins, missing=missing, truncated=truncated)
-    described = {"name": "forest", "started_at": repr(STARTED), "config": CONFIG, "seed": "7"} | (meta or {})
     store_run(
         directory,
         described,
@@ -234,7 +290,7 @@ def _snapshot(writer: RunWriter, session: Session, at: float) -> None:
 
 
 def reseal(run: Path) -> None:
-    """Give a run with forged rows the checksums that fit: of its description and of every trial."""
+    """Give a run with forged rows the checksums that fit: of its description, trials and scorings."""
     with sqlite3.connect(run / "run.db") as db:
         models = dict(_names(db, "models"))
         tasks = dict(_names(db, "tasks"))
@@ -246,6 +302,10 @@ def reseal(run: Path) -> None:
         for row in db.execute(TRIALS, whole).fetchall():
             made = checksum_of(*decoder.parts(*row))
             db.execute("UPDATE answers SET checksum = ? WHERE outcome = ?", (made, row[0]))
+        for number, name, at, body in db.execute("SELECT id, name, at, body FROM scorings").fetchall():
+            scores = map(unpacked, db.execute(RESCORED, {"scoring": number}))
+            made = scoring_checksum((unpack(name), at, unpack(body)), scores)
+            db.execute("UPDATE scorings SET checksum = ? WHERE id = ?", (made, number))
         run_files.seal(db)
     db.close()
 

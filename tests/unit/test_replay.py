@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+import time
 from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
@@ -21,7 +22,7 @@ from adaptive_eval.core.stored_spec import spec_from_json, spec_to_json
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.codec import dump_json, load_json, pack
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import AttemptRecord, ScoringRecord
+from adaptive_eval.store.records import AttemptRecord, Rescored, ScoringRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import DISCARD_CAUSES
 from adaptive_eval.views import reading
@@ -47,7 +48,7 @@ def test_a_session_is_written_alike_whatever_the_order_of_its_sets():
 
 @pytest.fixture
 def run(tmp_path):
-    runs.make_run(tmp_path / "run")
+    runs.make_run(tmp_path / "run", whole=True)
     return tmp_path / "run"
 
 
@@ -88,7 +89,7 @@ def _exchange(data):
     ],
 )
 def test_an_honest_run_is_made_again_as_it_is_stored(tmp_path, options):
-    runs.make_run(tmp_path / "run", **options)
+    runs.make_run(tmp_path / "run", whole=True, **options)
     with RunReader(tmp_path / "run") as reader:
         found, latest = replay(reader), reader.latest_snapshot()
     assert found.disagreements == ()
@@ -126,7 +127,7 @@ def _said_of_stored_results(run, out):
 
 def test_every_command_that_claims_something_says_that_stored_results_disagree(tmp_path):
     run = tmp_path / "run"
-    runs.make_run(run, meta={"config": runs.WHOLE_CONFIG})
+    runs.make_run(run, whole=True)
     assert not any(_said_of_stored_results(run, tmp_path / "honest").values())
     honest = runs.printed("export", run, "--format", "csv")
     _change(run, "snapshots", _exchange)
@@ -142,7 +143,7 @@ def test_every_forged_figure_of_a_snapshot_is_named(run):
         def change(data, field=field):
             data["results"]["models"][0][field] += 1
 
-        runs.make_run(run)
+        runs.make_run(run, whole=True)
         _change(run, "snapshots", change)
         with RunReader(run) as reader:
             assert any(field in words for words in replay(reader).disagreements), field
@@ -161,7 +162,7 @@ def test_a_verdict_that_is_forged_left_out_or_added_is_named(run):
         ("UPDATE decisions SET body = ? WHERE id = ?", (json.dumps({**body, "step": 3}), number)),
         ("DELETE FROM decisions WHERE id = ?", (number,)),
     ):
-        runs.make_run(run)
+        runs.make_run(run, whole=True)
         with sqlite3.connect(run / "run.db") as db:
             db.execute(query, values)
         db.close()
@@ -291,7 +292,7 @@ def test_a_run_that_has_ended_is_watched_as_its_trials_lead_to_it(run):
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored") / "run"
-    runs.make_run(folder, missing=0.1, trials=200)
+    runs.make_run(folder, missing=0.1, trials=200, whole=True)
     return folder
 
 
@@ -300,6 +301,7 @@ def stored(tmp_path_factory):
     [
         "UPDATE attempts SET step = 9000 WHERE id = (SELECT min(id) FROM attempts WHERE error IS NOT NULL)",
         "UPDATE attempts SET attempt = 0 WHERE id = 3",
+        "UPDATE attempts SET attempt = 2 WHERE id = 3",
         "INSERT INTO attempts SELECT (SELECT max(id) + 1 FROM attempts), model, step, attempt, endpoint, "
         "started_at, latency, status, error, message FROM attempts WHERE id = 3",
         "INSERT INTO decisions SELECT (SELECT max(id) + 1 FROM decisions), at, trials, body FROM decisions "
@@ -397,15 +399,29 @@ def test_a_description_that_its_config_does_not_lead_to_is_named(described, tmp_
     assert words in runs.command("validate", run, code=1).stdout
 
 
-@pytest.mark.parametrize("key", ["config", "worth", "thresholds"])
-def test_a_description_that_lacks_an_entry_is_named_though_its_checksum_fits(described, tmp_path, key):
+@pytest.mark.parametrize("lacking", ["config", "worth", "thresholds", "config_hash, scoring"])
+def test_a_description_that_lacks_an_entry_is_named_though_its_checksum_fits(described, tmp_path, lacking):
     run = tmp_path / "run"
     shutil.copytree(described, run)
     with sqlite3.connect(run / "run.db") as db:
-        assert db.execute("DELETE FROM meta WHERE key = ?", (key,)).rowcount
+        for key in lacking.split(", "):
+            assert db.execute("DELETE FROM meta WHERE key = ?", (key,)).rowcount
     db.close()
     runs.reseal(run)
-    assert f"lacks {key}" in runs.command("validate", run, code=1).stdout
+    assert f"lacks {lacking}" in runs.command("validate", run, code=1).stdout
+
+
+def test_a_run_that_was_made_here_passes_for_no_imported_one(described, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(described, run)
+    told = {"sources": [], "notes": [], "weights": {"task": [0.0, 1.0]}, "rule": "bayes", "ranges": []}
+    with sqlite3.connect(run / "run.db") as db:
+        db.execute("INSERT INTO meta (key, value) VALUES ('imported', ?)", (json.dumps(told),))
+    db.close()
+    runs.reseal(run)
+    said = runs.command("validate", run, code=1).stdout
+    assert "imported, and holds config, source" in said
+    assert "requests are in the log of a run that was imported" in said
 
 
 def test_a_run_of_another_version_may_have_been_started_with_other_settings(described, tmp_path):
@@ -469,6 +485,39 @@ def test_a_scoring_is_of_the_tasks_and_models_of_its_run(described, tmp_path, ta
     for line in results["models"]:
         if line["model"] == "good":
             line["model"] = model
+    with RunReader(run) as reader:
+        rows = [Rescored(place, one.score.category, None, "") for place, one in enumerate(reader.trials())]
     with RunWriter.open(run) as writer:
-        writer.scoring(ScoringRecord("strict", runs.STARTED, {"tasks": tasks, "results": results}), ())
+        body = {"tasks": tasks, "results": results}
+        writer.scoring(ScoringRecord("strict", time.time(), body), rows if tasks else ())
     assert words in runs.command("validate", run).stdout
+
+
+@pytest.mark.parametrize(
+    ("forge", "words"),
+    [
+        ("UPDATE rescored SET category = 2 WHERE outcome = 0", "is stored as"),
+        ("UPDATE rescored SET category = 9 WHERE outcome = 3", "its scores are none of its categories"),
+        ("DELETE FROM rescored WHERE outcome = 3", "is stored as"),
+        ("DELETE FROM rescored", "is stored as"),
+        (("tasks", {}), "its scores are none of its categories"),
+        (("results", "models", 0, "score", 0.5), "score is stored as 0.5"),
+    ],
+)
+def test_the_results_of_a_scoring_are_those_of_its_scores(described, tmp_path, forge, words):
+    run = tmp_path / "run"
+    shutil.copytree(described, run)
+    runs.printed("rescore", run, "--rubric", "strict-compliance")
+    assert "undamaged" in runs.printed("validate", run)
+    if isinstance(forge, tuple):
+        *path, value = forge
+        forged = _another(*path, to=value)
+        _change(run, "scorings", lambda data: data.update(json.loads(forged(json.dumps(data)))))
+    else:
+        with sqlite3.connect(run / "run.db") as db:
+            assert db.execute(forge).rowcount
+        db.close()
+    runs.reseal(run)
+    said = runs.command("validate", run, code=1).stdout
+    assert "scoring 'strict-compliance': " in said
+    assert words in said

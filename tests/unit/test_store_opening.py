@@ -191,7 +191,7 @@ def whole(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("runs") / "whole"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pending, "TALLY_EVERY", 20)
-        runs.make_run(directory, {"oak": 0.9, "elm": 0.3}, missing=0.1, truncated=0.1, trials=60)
+        runs.make_run(directory, {"oak": 0.9, "elm": 0.3}, missing=0.1, truncated=0.1, trials=60, whole=True)
     return directory
 
 
