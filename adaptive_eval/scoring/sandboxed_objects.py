@@ -264,6 +264,7 @@ class End:
         self.next = int(is_of_tests)  # odd numbers are those of containers that the tests made
         self.forgotten: list[int] = []
         self.depth = 0
+        self.failures: list[BaseException] = []  # of the tests, that an answer has not passed on to them
         self.services: dict[str, Callable[..., Any]] = {
             "call": lambda one, /, *arguments, **keywords: one(*arguments, **keywords),
             "getattr": getattr,
@@ -287,9 +288,15 @@ class End:
             if not self.depth and self.is_of_tests:
                 self._forget()
             self.depth += 1
+            known = len(self.failures)
             try:
                 self._send({"ask": service}, arguments, keywords)
                 return self._wait(service, arguments)
+            except (StopIteration, StopAsyncIteration):
+                raise
+            except BaseException:
+                del self.failures[known:]
+                raise
             finally:
                 self.depth -= 1
 
@@ -338,6 +345,8 @@ class End:
             value = self.services[message["ask"]](*arguments, **keywords)
             self._send(answer, (value,), {})
         except BaseException as error:  # noqa: BLE001 - for the other side
+            if self.is_of_tests and _fails_a_test(error):
+                self.failures.append(error)
             answer = {"line": last_line(error, "<answer>")}
             self._send(answer, (error.with_traceback(None), error.__cause__), {})
 

@@ -235,6 +235,8 @@ def _run(task: dict[str, Any], channel: int, end: End) -> bool:
     except SystemExit as error:  # right where the tests end themselves, wrong where the answer does
         if error.code or hasattr(error, "line_of_answer"):
             raise
+    for failure in end.failures:
+        raise failure
     return True
 
 
