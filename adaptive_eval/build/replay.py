@@ -38,7 +38,7 @@ from adaptive_eval.store.codec import Shape, misfit
 from adaptive_eval.store.file_errors import UNREADABLE
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import ScoringRecord, SnapshotRecord
-from adaptive_eval.trial import NO_ANSWER, NOT_THERE, Missing, TrialKey, TrialOutcome
+from adaptive_eval.trial import NO_ANSWER, NOT_THERE, Missing, ScoreRange, TrialKey, TrialOutcome
 from adaptive_eval.views import reading
 from adaptive_eval.views.reading import Replayed, decision_from, require_described, still_valid
 
@@ -309,15 +309,23 @@ def _otherwise_scored(reader: RunReader, spec: SessionSpec, stored: _Stored) -> 
             continue
         if by_model or scoring.at < changed:
             continue
-        weights = {name: tuple(task["weights"]) for name, task in tasks.items()}
         old = from_json(scoring.body["results"])
         try:
+            weights = {name: _weights(task) for name, task in tasks.items()}
             made = rescored_results(reader, spec, weights, scores, old.trials)
         except (AdaptiveEvalError, *UNREADABLE) as error:
             yield f"scoring {scoring.name!r:.80}: its scores are none of its categories ({error})"
             continue
         for words in _unlike_parts(old, made, _OF_MODELS):
             yield f"scoring {scoring.name!r:.80}: {words}"
+
+
+def _weights(task: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return what the categories of a scoring's task are worth; a range if its scores are numbers."""
+    span = task["rubric"].get("range")
+    if span is None:
+        return tuple(task["weights"])
+    return ScoreRange(tuple(span))
 
 
 class _Course:

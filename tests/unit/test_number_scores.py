@@ -171,6 +171,7 @@ def test_scores_that_a_narrower_range_loses_are_told_in_the_report(finished):
     for words in (said, (finished / "report.md").read_text(encoding="utf-8")):
         assert re.search(r"narrow: \d+ answers .*count(ed)? as missing", words)
     assert lost > 0
+    assert "undamaged" in printed("validate", finished)
 
 
 def test_a_least_chance_makes_chances_right_or_wrong():
