@@ -12,8 +12,10 @@ from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from adaptive_eval.build.replay import replay
 from adaptive_eval.core.results import from_json
 from adaptive_eval.core.spec import BudgetSpec, SessionSpec
+from adaptive_eval.core.stored_spec import SESSION
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 
@@ -136,6 +138,8 @@ class Books:
         with RunReader(self.run) as reader:
             stored = list(reader.trials())
             latest = reader.latest_snapshot()
+            if stored and SESSION in reader.meta():
+                self.figures.damaged += len(replay(reader).disagreements)
         kept = sum(now == before for now, before in zip(stored, self._stored, strict=False))
         self.figures.lost += len(self._stored) - kept
         times = Counter((record.request.key.model, record.request.key.index) for record in stored)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import time
 from collections import Counter
@@ -89,16 +90,48 @@ class Ordeal:
             model |= {"concurrency": 24, "batch": {"gather": 0.1, "poll": 0.1}}
         self.config, self.kill = write_config(self.folder, data), "kill in batches"
 
+    def on_ray(self, address: str) -> None:
+        """Have workers on a cluster of Ray make the requests."""
+        data = json.loads(self.config.read_text("utf-8"))
+        data["executor"] = {"kind": "ray", "address": address, "actors": 1}
+        self.config, self.kill = write_config(self.folder, data), "kill on Ray"
+
+    def moved(self, run: Path) -> None:
+        """Have the run in another folder, on a disk that fills up."""
+        self.run, self.books, self.kill = run, Books(run), "kill on a full disk"
+
+    def out_of_space(self, seconds: float, room: int) -> None:
+        """Let a session have `room` bytes of the run's disk, and kill it after that time at the latest."""
+        others = self.run.parent / "others"
+        others.write_bytes(bytes(max(0, shutil.disk_usage(self.run.parent).free - room)))
+        before, since = stored_trials(self.run), time.time()
+        with started(*self.command(), "--no-disk-check", *self._limits(), cwd=self.folder) as running:
+            kind = self.kill
+            if not running.for_a_moment(seconds):
+                done = running.finish()
+                assert done.code == 3 or (done.code == 2 and "disk" in done.err), done
+                kind = "the budget's end" if done.code == 3 else "full disk"
+            running.process.kill()
+            running.process.wait()
+        others.unlink()
+        if kind == "the budget's end":
+            self.budget = {name: self.budget[name] + REQUEST[name] for name in self.budget}
+        else:
+            self.books.figures.faults[f"{kind}: {self._stage(before, since)}"] += 1
+        self.look()
+
+    def _limits(self) -> list[str]:
+        limits = [f"budget.{name}={limit}" for name, limit in self.budget.items()]
+        return [part for setting in limits for part in ("-o", setting)]
+
     def killed_after(self, seconds: float, more: int = 0) -> None:
         """Kill a session that long after its start, or after `more` trials; count the kill by its stage.
 
         One that has ended at its budget goes on with room for one request more, so that most sessions are
         within one request of their limits.
         """
-        limits = [f"budget.{name}={limit}" for name, limit in self.budget.items()]
-        options = [part for setting in limits for part in ("-o", setting)]
         before, since = stored_trials(self.run), time.time()
-        with started(*self.command(), *options, cwd=self.folder) as running:
+        with started(*self.command(), *self._limits(), cwd=self.folder) as running:
             if not (running.towards(self.run, before + more) and running.for_a_moment(seconds)):
                 done = running.finish()
                 assert done.code == 3, done

@@ -6,11 +6,13 @@ kills and stops the installed command for real: in bad weather, at any moment, i
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
@@ -23,6 +25,7 @@ from rescored import RescoredOrdeal, program
 from scripted_chat import scripted_chat
 from storm import World, storm
 
+from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
 
 BEGIN, END = "<!-- chaos: begin -->\n", "<!-- chaos: end -->\n"
@@ -54,7 +57,9 @@ class Weather:
     def kills(self) -> int:
         """Kills that are counted by the stage that they met."""
         counted = self.figures.faults.items()
-        return sum(number for kind, number in counted if kind.startswith("kill") and ": " in kind)
+        return sum(
+            number for kind, number in counted if kind.startswith(("kill", "full disk: ")) and ": " in kind
+        )
 
     def table(self) -> str:
         """Return the figures as Markdown."""
@@ -134,8 +139,57 @@ def killed_while_rescoring(folder: Path, seed: int) -> Figures:
         return ordeal.account()
 
 
-KILLED = {"judged": killed_at_every_stage, "batches": killed_in_batches, "rescore": killed_while_rescoring}
-"""What may be killed at any moment, by the value of ``--of``."""
+@contextmanager
+def small_disk(place: Path) -> Iterator[Path]:
+    """Mount a disk of 16 MB in memory, which takes root."""
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def on_a_full_disk(folder: Path, seed: int) -> Figures:
+    """Let the disk of a run be full twenty times, after up to 1.5 MB more, or kill it before."""
+    latency, disk = LatencySpec(median=0.01), small_disk(folder / "disk")
+    with MimicProcess(mimic_spec(latency=latency)) as mimic, disk as place:
+        ordeal = Ordeal(folder, mimic, seed, tokens=4_000_000, usd=12.0)
+        ordeal.moved(place / "run")
+        for _ in range(20):
+            ordeal.out_of_space(ordeal.random.uniform(1.0, 12.0), ordeal.random.randrange(1_500_000))
+        return ordeal.account()
+
+
+@contextmanager
+def cluster() -> Iterator[str]:
+    """Start a cluster of Ray on this machine; yield its address."""
+    import ray
+
+    store = 80 * 2**20
+    ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=store, log_to_driver=False)
+    try:
+        yield ray.get_runtime_context().gcs_address
+    finally:
+        ray.shutdown()
+
+
+def killed_on_ray(folder: Path, seed: int) -> Figures:
+    """Let a run with workers on Ray be killed twenty times, at any moment from its start to its end."""
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic, cluster() as address:
+        ordeal = Ordeal(folder, mimic, seed, tokens=60_000, usd=0.18)
+        ordeal.on_ray(address)
+        for number in range(20):
+            if number % 2:
+                ordeal.killed_after(ordeal.random.uniform(0.0, 0.5), ordeal.random.randrange(1, 40))
+            else:
+                ordeal.killed_after(ordeal.random.uniform(0.2, 12.0))
+        return ordeal.account()
+
+
+IN_STORMS = {"judged": killed_at_every_stage, "batches": killed_in_batches, "rescore": killed_while_rescoring}
+KILLED = {**IN_STORMS, "ray": killed_on_ray, "full-disk": on_a_full_disk}
+"""What may be killed, by the value of ``--of``; the last two need Ray and root, and are in no storm."""
 
 
 def kill(number: int, of: str, seed: int, say: Callable[[str], None]) -> Weather:
@@ -159,7 +213,7 @@ def brew(minutes: float, seed: int, say: Callable[[str], None]) -> Weather:
         weather.real, weather.virtual = weather.real + real, weather.virtual + (not real)
         kind = in_virtual_time
         if real:
-            kind = (of_real_processes, *KILLED.values())[(weather.real - 1) % (1 + len(KILLED))]
+            kind = (of_real_processes, *IN_STORMS.values())[(weather.real - 1) % (1 + len(IN_STORMS))]
         name = f"{kind.__name__.replace('_', ' ')}, seed {seed + number}"
         with tempfile.TemporaryDirectory() as folder:
             weather.add(name, kind(Path(folder), seed + number))
@@ -183,7 +237,8 @@ def main() -> None:
         "--of",
         choices=KILLED,
         default="judged",
-        help="what --kills kills: a run with a judge, a run in batches, or rescore (default: judged)",
+        help="what --kills kills: a run with a judge, in batches, on Ray or a full disk, or rescore "
+        "(default: judged)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the first storm; the next has one more")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
