@@ -1,5 +1,6 @@
 """Answers that say nothing about the models: told at the first sign, and the end of a run if most are."""
 
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -8,13 +9,14 @@ from scripted import ScriptedScoring
 
 from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.independence import COPY
+from adaptive_eval.engine.judge_watch import JudgeWatch
 from adaptive_eval.engine.protocols import Unusable
 from adaptive_eval.engine.watches import Watches
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
+from adaptive_eval.trial import ANCHOR, ANCHOR_PARTS, Completion, Score, TrialKey, TrialRequest
 from adaptive_eval.views.decision_sentences import describe
 
 RIGHT, WRONG = Score(1, "x", reason="right (boxed)"), Score(0, "y", reason="wrong (boxed)")
@@ -230,3 +232,66 @@ def test_a_scorer_that_fails_now_and_then_costs_those_answers_only():
     scene = played(40, scoring=failing(lambda step: step % 4 == 0))
     assert scene.verdict.reason == "resolved"
     assert {outcome.key.index for outcome in scene.missing()} == set(range(0, 40, 4))
+
+
+@pytest.mark.parametrize(
+    ("signals", "votes"),
+    [
+        ({"judgements": 6, "order_decided": 2}, (3, 2)),
+        ({"judgements": 2, "order_decided": 0}, (1, 0)),
+        ({"judgements": 2}, (0, 0)),
+        ({}, (0, 0)),
+    ],
+)
+def test_two_judgements_of_a_pair_in_either_order_are_one_vote(signals, votes):
+    told = record(0, Score(1, None, signals)).logged()
+    assert (told.votes, told.by_order) == votes
+
+
+# A judge that is shown the same answers again in each pass
+
+
+def judged(watch: JudgeWatch, step: int, anchor: int, score: float, task: str = "t") -> list[str]:
+    """Have an answer judged again at a step; return the codes of what is told then."""
+    signals = {f"{ANCHOR}{anchor}_{round(ANCHOR_PARTS * score)}": True}
+    told = replace(record(step, Score(1, "x", signals), task=task), finished_at=60.0 * step).logged()
+    return [remark.code for remark in watch.take(told)]
+
+
+@pytest.mark.parametrize(
+    ("lost", "trials", "until", "after"),
+    [
+        ((), 48, 47, 0.35),
+        ((19,), 40, 51, (4.2 + 2.8) / 16),  # one answer is a pass behind: the pass that has both comes after
+    ],
+)
+def test_a_judge_that_changes_is_told_once_with_its_scores_before_and_after(lost, trials, until, after):
+    """Six passes over eight answers with a mean of 0.55, further ones with a mean of 0.35."""
+    watch, told = JudgeWatch({"t": 8, "u": 8}), {}
+    steps = [step for step in range(8 * 12) if step not in lost]
+    for step in steps:
+        score = (0.2 if step < 48 else 0.0) + step % 8 / 10
+        if said := judged(watch, step, step % 8, score):
+            told[step] = said
+        assert not judged(watch, step, step % 8, step % 8 / 10, task="u")
+        assert not judged(watch, step, 0, 0.0, task="v")
+    (at,) = told
+    assert told[at] == ["warning/judge-changed"]
+    (change,) = watch.changes
+    assert (change.model, change.before) == ("judge of t", pytest.approx(0.55))
+    assert change.after == pytest.approx(after)
+    assert 48 <= at < 48 + 32
+    assert (change.trials, change.at) == (trials, 60.0 * until)
+    assert watch.watched == {"u": len(steps) - 8}
+    assert [remark.code for remark in watch.remarks()] == ["warning/judge-changed"]
+    assert watch.verdict() is None
+
+
+def test_a_judge_is_watched_once_it_has_judged_an_answer_again():
+    watch = JudgeWatch({"t": 3})
+    for step in range(3):
+        judged(watch, step, step, 1.0)
+        assert watch.watched == {}
+    for step in range(3, 6):
+        judged(watch, step, step % 3, 1.0)
+        assert watch.watched == {"t": step - 2}

@@ -154,7 +154,8 @@ def test_calls_of_tools_and_their_definitions_count_as_a_prompt():
     assert prompt_bound(asked) >= plain + 500
     tool = {"type": "function", "function": {"name": "f", "description": "d" * 700}}
     assert prompt_bound(Conversation(asked[:1], {"tools": [tool]})) >= plain + 700
-    assert prompt_bound([Message("user", "€" * 100)]) >= 300
+    assert prompt_bound([Message("user", "€" * 100)]) == 64 + 300 + 64
+    assert prompt_bound([Message("user", "a")] * 3) == 64 + 3 * (1 + 64)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,8 @@ def test_separated_models_have_no_maximum_likelihood_strengths_but_map_ranks_the
     R = np.array([[[1, 1], [1, 1], [1, 1]], [[0, 1], [0, 1], [1, 0]], [[0, 0], [0, 0], [0, 0]]])
     if name == "rao_kupper":  # ties say that nobody is infinitely better
         assert rank.rao_kupper(R).tolist() == [1, 2, 3]
+        ranks, strengths = rank.rao_kupper(np.ones((3, 4)), return_scores=True)
+        assert (ranks.tolist(), strengths.tolist()) == ([1, 1, 1], [1.0, 1.0, 1.0])
     else:
         with pytest.raises(ValueError, match=f"no finite .* use {name}_map"):
             getattr(rank, name)(R)

@@ -17,6 +17,7 @@ from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.run.trackers import figures_of
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views import report_columns
+from adaptive_eval.views.answer_list import samples_in_file
 from adaptive_eval.views.files import runs_in, write_files, write_leaderboard, write_reports
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.page import to_html, to_markdown
@@ -210,6 +211,32 @@ def test_the_number_of_runs_says_what_is_written(folder, tmp_path, monkeypatch, 
     monkeypatch.chdir(folder)
     assert str(tmp_path / "out" / written) in runs.printed("report", *arguments, "--output", tmp_path / "out")
     assert Path(tmp_path / "out" / written).exists()
+
+
+def test_answers_in_the_file_are_chosen_by_model_result_and_whom_they_beat(tmp_path):
+    runs.make_run(tmp_path / "forest", missing=0.03)
+    with RunReader(tmp_path / "forest") as reader:
+        found = summarise(reader, examples_with=lambda trial: "").details.examples
+    _, samples = samples_in_file(found, {}, 9_999)
+    every = [one for _, own in found.models for one in own]
+    every += [one for question in found.apart for one in question.answers] + [*found.further]
+    records = {one.record.request.key: one.record for one in every}
+    model, _, beaten = samples.choices
+    assert [one.name for one in samples.choices] == ["model", "result", "beaten"]
+    of_model, of_beaten = ({words: key for key, words in one.options} for one in (model, beaten))
+    right = {key: one.score.category > 0 for key, one in records.items() if one.score is not None}
+    wins = 0
+    for listed, (key, record) in zip(samples.listed, records.items(), strict=True):
+        beats = {
+            of_beaten[other.model]
+            for other, one in records.items()
+            if (right.get(key), right.get(other)) == (True, False)
+            and (one.request.question, one.request.repeat) == (record.request.question, record.request.repeat)
+        }
+        result = {True: "right", False: "wrong", None: "missing"}[right.get(key)]
+        assert set(listed.classes.split()) == {of_model[key.model], "t0", result, *beats}
+        wins += len(beats)
+    assert wins > 2
 
 
 def test_each_model_has_a_right_and_a_wrong_answer_and_hard_questions_have_one_of_all(folder):

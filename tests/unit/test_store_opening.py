@@ -20,7 +20,7 @@ from adaptive_eval.errors import RunDamaged, RunFileError, RunLocked, RunOfOther
 from adaptive_eval.store import integrity, pending, run_files
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import Rescored, ScoringRecord, TrialRecord
-from adaptive_eval.store.run_files import FILE_VERSION
+from adaptive_eval.store.run_files import FILE_VERSION, holds_runs
 from adaptive_eval.store.writer import RunWriter, WriterLock, salvage
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 from adaptive_eval.views.reading import summarise
@@ -362,3 +362,14 @@ def test_rows_are_read_one_by_one_after_a_readable_part_however_much_was_lost_be
     monkeypatch.setattr(integrity.RunContents, "_end", lambda self, table: last[-1])
     contents = object.__new__(integrity.RunContents)
     assert [number for (number,) in contents._rows("", "outcomes")][-63:] == list(last[1:])
+
+
+def test_a_folder_holds_runs_if_it_is_none_itself(tmp_path):
+    run = tmp_path / "runs" / "one"
+    assert not holds_runs(tmp_path / "runs")
+    RunWriter.create(run, meta={}).close()
+    assert holds_runs(tmp_path / "runs")
+    assert not holds_runs(run)
+    assert not holds_runs(tmp_path)
+    RunWriter.create(run / "in it", meta={}).close()
+    assert not holds_runs(run)
