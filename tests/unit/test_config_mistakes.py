@@ -1,7 +1,8 @@
 """The mistakes of a config: all of them at once, each with its place and its code.
 
 ``tests/data/bad_configs.txt`` holds bad configs, each with the places and codes of its mistakes.
-``REWRITE=1 pytest tests/unit/test_config_mistakes.py`` writes them.
+``option_bounds.txt`` holds the bounds of every option.
+``REWRITE=1 pytest tests/unit/test_config_mistakes.py`` writes both.
 """
 
 import json
@@ -14,8 +15,11 @@ from config_texts import MINIMAL, WIDE, plain, problems_of, with_changes
 
 from adaptive_eval.config.document import read_document
 from adaptive_eval.config.load_config import parse_config
+from adaptive_eval.options.section import Record, Section
 
 FILE = Path(__file__).parents[1] / "data" / "bad_configs.txt"
+BOUNDS = FILE.with_name("option_bounds.txt")
+WORDS = ("gt", "ge", "lt", "le", "min_length", "max_length")
 
 
 @dataclass
@@ -130,3 +134,26 @@ def test_labels_of_several_tasks_come_from_one_file():
     (problem,) = problems_of(judging("a.jsonl", "b.jsonl"))
     assert "one file holds the labels of all tasks" in problem.message
     assert parse_config(judging("a.jsonl", "a.jsonl")).tasks
+
+
+def sections(of):
+    """Yield the sections and records of a config below a class, not those of scorers made from them."""
+    for one in of.__subclasses__():
+        if one.__module__.startswith(("adaptive_eval.options.", "adaptive_eval.config.")):
+            yield one
+        yield from sections(one)
+
+
+def test_the_bounds_of_every_option_are_those_of_the_file():
+    """They are written nowhere else: the JSON schema shows those of plain numbers only."""
+    lines = set()
+    for section in {*sections(Section), *sections(Record)}:
+        for name, option in section.__pydantic_fields__.items():
+            given = [(word, getattr(part, word, None)) for part in option.metadata for word in WORDS]
+            bounds = [f"{word} {bound}" for word, bound in given if bound is not None]
+            if bounds:
+                lines.add(f"{section.__name__}.{name}: {', '.join(bounds)}\n")
+    written = "".join(sorted(lines))
+    if "REWRITE" in os.environ:
+        BOUNDS.write_text(written, "utf-8")
+    assert BOUNDS.read_text("utf-8") == written

@@ -16,9 +16,10 @@ from adaptive_eval.core.spec import GoalSpec, PriorSpec, ReferenceSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
+from scorio.sequential.moments import ScorePrior
 from scorio.sequential.outlook import BoardScores, OpenContrasts
 from scorio.sequential.pairs import PairReader
-from scorio.sequential.rounds import round_questions, round_times
+from scorio.sequential.rounds import round_questions, round_share, round_times
 from scorio.sequential.trial_sequence import TrialSequence
 
 MEANS = (0.3, 0.45, 0.6, 0.62)
@@ -366,3 +367,11 @@ def test_stored_answers_stay_with_their_questions_where_a_change_counts_them_oth
     place = again.board.run_sequence.at
     kept = [place(one.key.index, int(one.key.model[1:]))[1] for one in asked]
     assert [f"q{question}" for question in kept] == [one.question for one in asked]
+
+
+def test_what_rounds_leave_of_the_noise_of_a_model_depends_on_its_own_scores_alone():
+    m1, m2, strength = np.array([0.3, 0.5, 0.9]), np.array([0.2, 0.3, 0.85]), np.array([0.4, 2.0, 9.0])
+    together = round_share(ScorePrior(m1, m2, strength))
+    alone = [round_share(ScorePrior(m1[[n]], m2[[n]], strength[[n]]))[0] for n in range(3)]
+    assert together == pytest.approx(alone, rel=1e-12)
+    assert len(set(alone)) == 3

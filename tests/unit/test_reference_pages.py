@@ -39,10 +39,10 @@ def reference() -> SimpleNamespace:
 
 
 def test_every_section_key_command_and_option_is_on_the_pages(reference):
-    """Its words too: ./scripts/check writes the pages again."""
+    """With its type, bounds and default. Its words too: ./scripts/check writes the pages again."""
     for name, text in (("config", reference.config_page()), ("cli", reference.cli_page())):
         page = (ROOT / "docs" / f"{name}-reference.md").read_text("utf-8")
-        for start in re.findall(r"^(?:## .*|- `[^`]*)", text, re.MULTILINE):
+        for start in re.findall(r"^(?:## .*|- `[^`]*`(?: \([^)]*\))?)", text, re.MULTILINE):
             assert start in page, f"{start} is missing: .venv/bin/python scripts/reference.py"
         keys = [line for line in text.splitlines() if line.startswith("- `")]
         assert not [key for key in keys if key.endswith(": ") and name == "config"], "a key has no meaning"

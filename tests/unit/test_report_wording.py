@@ -14,6 +14,7 @@ from adaptive_eval.core.results import PairResult, Results, StopVerdict
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import decimals_for, duration, fixed, interval, listing, percent, signed, usd
+from adaptive_eval.views.promises import promises
 from adaptive_eval.views.run_sentences import saved_words
 from adaptive_eval.views.sentences import difference_words, evidence_words, span_words
 from adaptive_eval.views.verdicts import (
@@ -142,6 +143,20 @@ def test_a_pair_is_shown_from_its_better_model():
     assert (seen.difference, seen.difference_low, seen.difference_high) == (0.2, 0.1, 0.3)
     assert flipped(flipped(behind)) == behind
     assert oriented(seen) == seen
+
+
+@pytest.mark.parametrize(
+    ("k", "equivalence", "rule", "words"),
+    [
+        (2, 0.02, "anytime", "best 2 also ends"), (1, 0.02, "exact", "best model also ends"),
+        (2, None, "anytime", None), (2, 0.02, "zscore", None), (None, 0.02, "anytime", None),
+    ],
+)  # fmt: skip
+def test_claims_that_models_are_good_enough_have_a_promise_of_their_own(k, equivalence, rule, words):
+    results = replace(examples.finished(), top_k=k, equivalence=equivalence, rule=rule)
+    found = [one for one in promises(results).holds if "also ends" in one]
+    assert len(found) == (words is not None)
+    assert not words or words in found[0]
 
 
 def test_saving_is_told_only_where_it_is_honest():
