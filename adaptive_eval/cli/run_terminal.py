@@ -16,17 +16,19 @@ import click
 
 from adaptive_eval.config import RunConfig
 from adaptive_eval.core.held import LABELS
-from adaptive_eval.core.results import to_json
+from adaptive_eval.core.results import StopVerdict, to_json
 from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Progress, Remarked
+from adaptive_eval.errors import codes_of
 from adaptive_eval.run.execution import Ended
 from adaptive_eval.run.interrupts import stop_instead
 from adaptive_eval.run.observers import Console
-from adaptive_eval.stops import REACHED, STOPS, StopReason
+from adaptive_eval.stops import REACHED, STOPS
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.views.advice import refused_words
 from adaptive_eval.views.budgets import chance_words, hopeless_words, more_passes, raised_budgets
 from adaptive_eval.views.live import LiveView, make_console
+from adaptive_eval.views.numbers import listing
 from adaptive_eval.views.reading import Attachment, Seen
 from adaptive_eval.views.summary import RunHeader, RunSummary
 from adaptive_eval.views.terminal import render_summary
@@ -112,10 +114,8 @@ class Terminal(Console):
             for line in refused_words(refused, config, directory):
                 self._console.print(line, soft_wrap=True, markup=False)
         elif STOPS[reason].to_continue and ended.results.exit_code != REACHED:
-            words, overrides = _continuing(view, config, reason)
-            command = ["adaptive-eval", "run", str(directory)]
-            for override in overrides:
-                command += ["-o", override]
+            words, options = _continuing(view, config, ended.verdict)
+            command = ["adaptive-eval", "run", str(directory), *options]
             self._console.print(f"{words}: {shlex.join(command)}", soft_wrap=True)
         return ended.results.exit_code
 
@@ -146,16 +146,28 @@ class _Watcher:
         self._live.update(self._seen.summary(record))
 
 
-def _continuing(view: RunSummary, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:
-    """Return what to say before the command that continues a run, and the settings that it takes."""
-    if view.results.rule == LABELS and reason in ("budget", "max_passes"):
+def _continuing(view: RunSummary, config: RunConfig, stop: StopVerdict) -> tuple[str, list[str]]:
+    """Return what to say before the command that continues a run, and the options that it takes."""
+    results, reason = view.results, stop.reason
+    if results.rule == LABELS and reason in ("budget", "max_passes"):
         return "Label answers, or raise the budget, and continue with", []
     if reason == "max_passes":
-        return STOPS[reason].to_continue + chance_words(view.results), [more_passes(view.results, config)]
-    raised = raised_budgets(view.results, view.decisions, config)
+        return STOPS[reason].to_continue + chance_words(results), ["-o", more_passes(results, config)]
+    raised = [part for setting in raised_budgets(results, view.decisions, config) for part in ("-o", setting)]
     if raised:
-        return STOPS["budget"].to_continue + chance_words(view.results), raised
-    return STOPS[reason].to_continue, raised
+        return STOPS["budget"].to_continue + chance_words(results), raised
+    unusable = stop.evidence.get("unusable")
+    if reason == "partial" and unusable:
+        return (
+            f"Change how answers of {listing(unusable)} count or are scored, as the warnings say (what is "
+            "sent changes in a new run alone), and continue with"
+        ), []
+    if reason == "lost" and "warning/content-filter" in codes_of(results.warnings):
+        return (
+            "Remove the cause, which is named above, and continue; or count answers that a filter withheld "
+            "as wrong, in a new run, with"
+        ), ["--new", "-o", "on.content_filter=wrong"]
+    return STOPS[reason].to_continue, []
 
 
 class ForgivingStream:

@@ -111,6 +111,26 @@ def web_page(content: bytes, *, redact: Redactor) -> PermanentEndpointError | No
     return _refused(f"a web page came ({said!r})", "not_found", cause=("page",))
 
 
+_OF_ANSWERS = frozenset({"choices", "output", "content", "error"})
+"""Keys of which every answer of the interfaces, and every error of theirs, has one."""
+
+
+def other_json(body: Any, *, redact: Redactor) -> PermanentEndpointError | None:
+    """Return the error for JSON that no model server answers with; None for other content.
+
+    Examples
+    --------
+    >>> other_json({"status": "ok"}, redact=Redactor([])).kind
+    'not_found'
+    >>> other_json({"choices": []}, redact=Redactor([])) is None
+    True
+    """
+    if not isinstance(body, dict) or not _OF_ANSWERS.isdisjoint(body):
+        return None
+    said = shorten(redact(json.dumps(body)), _SAID)
+    return _refused(f"JSON of another kind came ({said!r})", "not_found", cause=("address",))
+
+
 def from_answer(body: Any, *, redact: Redactor) -> EndpointError | None:
     """Find the error in a body that came with HTTP 200.
 

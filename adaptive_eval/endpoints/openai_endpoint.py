@@ -12,7 +12,7 @@ from adaptive_eval.endpoints.answer import chat_text, read_completions
 from adaptive_eval.endpoints.batch_interfaces import OpenAIBatches
 from adaptive_eval.endpoints.batches import Batches, BatchInterface, BatchOptions
 from adaptive_eval.endpoints.exchange import Exchange, bearer
-from adaptive_eval.endpoints.failures import pause_after
+from adaptive_eval.endpoints.failures import other_json, pause_after
 from adaptive_eval.endpoints.server_info import Probe, context_length, model_ids, not_served
 from adaptive_eval.endpoints.streaming import STREAMED
 from adaptive_eval.endpoints.transport import body_limit
@@ -150,8 +150,9 @@ class OpenAIEndpoint(ABC):
         else:
             send = self._exchange.stream if self._streams else self._exchange.post
             answer, limits = await send(self.path, body)
-        self._exchange.answered = True
         latency = time.perf_counter() - started
+        if not self._exchange.answered and (other := other_json(answer, redact=self._exchange.redact)):
+            raise other
         answers = read_completions(
             self.read(answer),
             text_of=self.text_of,
@@ -162,6 +163,7 @@ class OpenAIEndpoint(ABC):
             context=self._context,
             tools="tools" in fields_of(messages),
         )
+        self._exchange.answered = True
         if not limits:
             return answers
         tokens = sum(answer.paid.total_tokens for answer in answers if answer is not None)

@@ -2,6 +2,7 @@
 
 import random
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,17 @@ def test_some_such_answers_are_wrong_or_missing_as_the_config_says(tmp_path, tre
     assert f"content_filter {withheld}" in (tmp_path / "run" / "report.html").read_text("utf-8")
 
 
+def test_a_run_that_a_filter_keeps_open_is_told_the_command_that_counts_such_answers(tmp_path):
+    def third(prompt: str, number: int) -> dict[str, Any]:
+        return {"message": reply(prompt, number)} if number % 3 else CAUSES["content_filter"]
+
+    done = run(tmp_path, third, budget={"trials": 1200})
+    assert done.code == 6, done.said
+    command = shlex.split(done.out.splitlines()[-1].partition("adaptive-eval ")[2])
+    assert command == ["run", "run", "--new", "-o", "on.content_filter=wrong"]
+    assert in_process(*command, cwd=tmp_path).code == 4  # the server has gone; the setting is right
+
+
 # One model whose answers cannot be used, and a scorer that can use none.
 
 
@@ -119,6 +131,7 @@ def test_a_model_that_cannot_be_used_is_stopped_alone_and_the_others_are_ranked(
     (stopped,) = (one["text"] for one in data["decisions"] if one["kind"] == "model_stopped")
     assert "cut off at the token limit" in stopped
     assert "on: {length: wrong}" in stopped
+    assert "Change how answers of odd count" in done.out
     again = in_process("run", "run", "--display", "none", cwd=tmp_path)
     assert (again.code, report(tmp_path / "run")["pairs"]) == (3, data["pairs"])
 
@@ -204,6 +217,7 @@ def test_losses_that_could_turn_the_only_verdict_end_the_run_without_it(tmp_path
     assert advice, stop["text"]
     setting = f"on.{advice[1]}={advice[2]}"
     assert in_process("run", "run", "-o", setting, "-o", "budget.trials=60", cwd=tmp_path).code != 2
+    assert "--new" not in done.out.splitlines()[-1]
     lossy = next(model for model in data["models"] if model["model"] == "bad")
     assert lossy["missing"] == sum(lossy["missing_reasons"].values()) > 10
     assert lossy["score_if_missing_wrong"] < 0.7 < lossy["score"]

@@ -11,7 +11,7 @@ from answering_server import two_models
 from command_line import in_process, report, write_config
 from json_server import Replies, serving
 
-Refusal = tuple[int, str] | None
+Refusal = tuple[int, Any] | None
 
 TEMPERATURE = "Unsupported value: 'temperature' does not support 0.7 with this model."
 RENAMED = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
@@ -21,7 +21,7 @@ PAGE = "<!doctype html><title>Welcome</title>"
 
 @contextmanager
 def refusing(refuses: Callable[[dict[str, Any]], Refusal]) -> Iterator[str]:
-    """Serve answers, but where `refuses` gives a status with words, or a whole page with status 200."""
+    """Serve answers, but where `refuses` gives a status with words, or a whole body with status 200."""
 
     class Handler(Replies):
         def do_GET(self) -> None:
@@ -62,6 +62,8 @@ CASES = {
     "context": (lambda body: (400, CONTEXT) if body["max_tokens"] > 2000 else None, "lower max_tokens", True),
     "credit": (of_bad(lambda body: True, 402, "Payment required"), "api_key_env", False),
     "page": (of_bad(lambda body: True, 200, PAGE), "address", False),
+    "json": (of_bad(lambda body: True, 200, {"status": "ok"}), "address", False),
+    "path": (of_bad(lambda body: True, 200, {"error": "Unexpected endpoint or method."}), "address", False),
     "unknown": (of_bad(lambda body: True, 400, "no"), "change the config", False),
 }
 """What a server refuses, a word of the advice, and whether the run has to start again."""
