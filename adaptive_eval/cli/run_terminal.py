@@ -156,6 +156,8 @@ def _continuing(view: RunSummary, config: RunConfig, stop: StopVerdict) -> tuple
     raised = [part for setting in raised_budgets(results, view.decisions, config) for part in ("-o", setting)]
     if raised:
         return STOPS["budget"].to_continue + chance_words(results), raised
+    if reason == "partial" and stop.evidence.get("sample"):
+        return "For verdicts about these questions alone, continue with", ["-o", "stopping.target=benchmark"]
     unusable = stop.evidence.get("unusable")
     if reason == "partial" and unusable:
         return (

@@ -130,9 +130,12 @@ def hopeless_words(results: Results) -> str:
     ahead = results.forecast
     if ahead is None or not ahead.open_pairs or likely_trials(ahead) is not None:
         return ""
+    questions = ""
+    if results.target == "population":
+        questions = "more questions, stopping.target benchmark, "
     return (
         f"No budget up to {FURTHEST:.0f} times the trials so far reaches the goal with a chance of "
-        f"{LIKELY:.0%} (simulated, approximate). Take a wider margin, or another goal."
+        f"{LIKELY:.0%} (simulated, approximate). Take {questions}a wider margin, or another goal."
     )
 
 

@@ -223,6 +223,19 @@ def test_losses_that_could_turn_the_only_verdict_end_the_run_without_it(tmp_path
     assert lossy["score_if_missing_wrong"] < 0.7 < lossy["score"]
 
 
+def test_a_run_of_too_few_questions_is_told_the_command_that_decides_it(tmp_path):
+    with answering(
+        lambda model, prompt, number: {"message": reply(prompt, number, right=model == "good")}
+    ) as url:
+        data = two_models(tmp_path, url, questions=2, stopping={"equivalence": 0.1, "target": "population"})
+        done = in_process(
+            "run", write_config(tmp_path, data), "--out", "run", "--display", "none", cwd=tmp_path, code=3
+        )
+        command = shlex.split(done.out.splitlines()[-1].partition("adaptive-eval ")[2])
+        assert in_process(*command, "--display", "none", cwd=tmp_path).code == 0
+    assert report(tmp_path / "run")["pairs"][0]["verdict"] != "open"
+
+
 # Answers with impossible token counts: the run continues with a warning, and can be resumed.
 
 
