@@ -24,14 +24,15 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from numbers import Real
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Bools, Floats, floats
+from scorio._arrays import Floats, floats
 
 OPERATORS = {
     "above": (">", operator.gt),
@@ -42,102 +43,89 @@ OPERATORS = {
 }
 
 OTHERWISE = "otherwise"
-Word: TypeAlias = Literal["always", "compare", "named", "and", "or", "not", "if known,"]
+_WORDS = {"all": "and", "any": "or", "not": "not", "if_known": "if known,"}
+"""What joins the parts of a condition, or stands before its only part."""
 
-_JOINED: Mapping[Any, Word] = {"all": "and", "any": "or"}
-_WRAPPED: Mapping[Any, Word] = {"not": "not", "if_known": "if known,"}
-
-
-class SignalValues(Protocol):
-    """Values of signals by name."""
-
-    def __contains__(self, name: object) -> bool:
-        """Return whether a signal was recorded."""
-
-    def __getitem__(self, name: str) -> Floats:
-        """Return the values of a signal, NaN if it is missing."""
+Truth: TypeAlias = NDArray[np.int8]
+"""1 where a condition holds, −1 where it does not, 0 where that is unknown."""
 
 
-class Scope(NamedTuple):
-    """The signals and the values of thresholds that a condition reads; those without are NaN."""
+class Variable(NamedTuple):
+    """A signal or a threshold: what has a value only when attempts are judged."""
 
-    signals: SignalValues
-    thresholds: Mapping[str, Any]
-
-    def read(self, operand: Operand) -> Floats:
-        """Return the values of an operand."""
-        if operand.kind == "signal" and operand.name in self.signals:
-            return self.signals[operand.name]
-        number = operand.number if operand.kind == "number" else self.thresholds.get(operand.name, math.nan)
-        return floats(number)
-
-
-class Truth(NamedTuple):
-    """The trials in which a condition is known to hold and known not to hold; elsewhere it is unknown."""
-
-    holds: Bools
-    fails: Bools
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A signal, a threshold or a number."""
-
-    kind: Literal["signal", "threshold", "number"]
-    name: str = ""
-    number: float = 0.0
+    kind: Literal["signal", "threshold"]
+    name: str
 
     def __str__(self) -> str:
-        return self.name or f"{self.number:g}"
+        return self.name
+
+
+Operand: TypeAlias = Variable | float
+Values: TypeAlias = Mapping[Variable, ArrayLike]
+"""Values of variables: NaN is a missing one."""
+
+
+def read(operand: Operand, values: Values) -> Floats:
+    """Return the values of an operand."""
+    return floats(values.get(operand, math.nan) if isinstance(operand, Variable) else operand)
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """One condition; ``str()`` of it reads as a formula."""
+class Comparison:
+    """A signal compared with a number, a threshold or another signal."""
 
-    word: Word
+    left: Variable
+    operator: str
+    right: Operand
+    text: str
+
+    def truth(self, values: Values) -> Truth:
+        """Say of every attempt whether the comparison holds."""
+        left, right = read(self.left, values), read(self.right, values)
+        known = ~(np.isnan(left) | np.isnan(right))
+        holds = OPERATORS[self.operator][1](left, right)
+        return np.where(holds, np.int8(1), np.int8(-1)) * known
+
+    def comparisons(self, optional: bool = False) -> Iterator[tuple[Comparison, bool]]:
+        """Yield this comparison, and whether it is under ``if_known``."""
+        yield self, optional
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Conditions joined by ``all``, ``any``, ``not`` or ``if_known``; ``otherwise`` joins none."""
+
+    kind: str
+    text: str
     parts: tuple[Condition, ...] = ()
-    name: str = ""
-    operands: tuple[Operand, ...] = ()
 
-    def truth(self, scope: Scope) -> Truth:
-        """Evaluate over every attempt in `scope`."""
-        if self.word == "always":
-            return Truth(np.asarray(True), np.asarray(False))
-        if self.word == "compare":
-            left, right = (scope.read(operand) for operand in self.operands)
-            known = ~(np.isnan(left) | np.isnan(right))
-            result = OPERATORS[self.name][1](left, right)
-            return Truth(result & known, ~result & known)
-        holds, fails = zip(*(part.truth(scope) for part in self.parts), strict=True)
-        if self.word == "and":
-            return Truth(reduce(operator.and_, holds), reduce(operator.or_, fails))
-        if self.word == "or":
-            return Truth(reduce(operator.or_, holds), reduce(operator.and_, fails))
-        if self.word == "not":
-            return Truth(fails[0], holds[0])
-        return Truth(holds[0], ~holds[0] if self.word == "if known," else fails[0])
+    def truth(self, values: Values) -> Truth:
+        """Say of every attempt whether the condition holds."""
+        truths = [part.truth(values) for part in self.parts]
+        if self.kind == "all":
+            return reduce(np.minimum, truths)
+        if self.kind == "any":
+            return reduce(np.maximum, truths)
+        if self.kind == "not":
+            return -truths[0]
+        if self.kind == "if_known":
+            return np.where(truths[0] == 1, np.int8(1), np.int8(-1))
+        return np.asarray(1, dtype=np.int8)
+
+    def comparisons(self, optional: bool = False) -> Iterator[tuple[Comparison, bool]]:
+        """Yield every comparison within, and whether it is under ``if_known``."""
+        for part in self.parts:
+            yield from part.comparisons(optional or self.kind == "if_known")
 
     def __str__(self) -> str:
-        if self.word == "compare":
-            left, right = self.operands
-            return f"{left} {OPERATORS[self.name][0]} {right}"
-        if self.word == "if known,":
-            return f"if known, {self.parts[0]}"
-        inner = []
-        for part in self.parts:
-            bare = part.word not in ("and", "or", "if known,")
-            inner.append(str(part) if bare else f"({part})")
-        if self.word == "not":
-            return f"not {inner[0]}"
-        return self.name or f" {self.word} ".join(inner)
+        return self.text
 
-    def comparisons(self, optional: bool = False) -> Iterator[tuple[Condition, bool]]:
-        """Yield every comparison within, and whether it is under ``if_known``."""
-        if self.word == "compare":
-            yield self, optional
-        for part in self.parts:
-            yield from part.comparisons(optional or self.word == "if known,")
+
+Condition: TypeAlias = Comparison | Combination
+"""One condition; its `text` reads as a formula."""
 
 
 class Used(NamedTuple):
@@ -150,12 +138,13 @@ class Used(NamedTuple):
 
 def names_in(conditions: Iterable[Condition]) -> Used:
     """Return the names that `conditions` refer to."""
-    found: dict[str, set[str]] = {"signal": set(), "optional": set(), "threshold": set(), "number": set()}
+    found: dict[str, set[str]] = {"signal": set(), "optional": set(), "threshold": set()}
     for condition in conditions:
         for comparison, optional in condition.comparisons():
-            for operand in comparison.operands:
-                may_lack = optional and operand.kind == "signal"
-                found["optional" if may_lack else operand.kind].add(operand.name)
+            for operand in (comparison.left, comparison.right):
+                if isinstance(operand, Variable):
+                    may_lack = optional and operand.kind == "signal"
+                    found["optional" if may_lack else operand.kind].add(operand.name)
     needed = frozenset(found["signal"])
     return Used(needed, frozenset(found["optional"]) - needed, frozenset(found["threshold"]))
 
@@ -202,43 +191,45 @@ class Grammar:
             If the condition is malformed; the message begins with `where` and shows the offending part.
         """
         if data is True or data == OTHERWISE:
-            return Condition("always", name=OTHERWISE)
+            return Combination(OTHERWISE, OTHERWISE)
         if isinstance(data, str):
             if data not in self.variables or data in within:
                 known = ", ".join(sorted({*self.variables} - {*within}))
                 raise self._error(data, f"names no rubric variable, or itself; known: {known}, {OTHERWISE}")
-            return Condition("named", (self.parse(self.variables[data], (*within, data)),), data)
+            return replace(self.parse(self.variables[data], (*within, data)), text=data)
         given = data if isinstance(data, Mapping) else {}
         if "signal" in given:
             return self._comparisons(given)
-        key, value = next(iter(given.items())) if len(given) == 1 else (None, None)
-        if key in _WRAPPED:
-            return Condition(_WRAPPED[key], (self.parse(value, within),))
-        if key in _JOINED and isinstance(value, (list, tuple)) and value:
-            return Condition(_JOINED[key], tuple(self.parse(item, within) for item in value))
-        forms = ", ".join(("signal", *_JOINED, *_WRAPPED))
+        kind, inner = next(iter(given.items())) if len(given) == 1 else (None, None)
+        if kind in ("not", "if_known"):
+            return _joined(kind, [self.parse(inner, within)])
+        if kind in ("all", "any") and isinstance(inner, (list, tuple)) and inner:
+            return _joined(kind, [self.parse(item, within) for item in inner])
+        forms = ", ".join(("signal", *_WORDS))
         raise self._error(data, f"must be a mapping with one of {forms}; all and any take a list")
 
     def _comparisons(self, data: Mapping[Any, object]) -> Condition:
         name, others = data["signal"], {key: value for key, value in data.items() if key != "signal"}
         if not (isinstance(name, str) and name and others and others.keys() <= OPERATORS.keys()):
             raise self._error(data, f"needs a signal's name and one or more of {', '.join(OPERATORS)}")
-        left = Operand("signal", name)
-        found = []
+        found: list[Condition] = []
         for key, value in others.items():
-            found.append(Condition("compare", name=key, operands=(left, self._operand(data, value))))
+            right = self._operand(data, value)
+            shown = f"{right:g}" if isinstance(right, float) else right.name
+            text = f"{name} {OPERATORS[key][0]} {shown}"
+            found.append(Comparison(Variable("signal", name), key, right, text))
         if len(found) == 1:
             return found[0]
-        return Condition("and", tuple(found))
+        return _joined("all", found)
 
     def _operand(self, data: object, value: object) -> Operand:
         if isinstance(value, str) and value in self.thresholds:
-            return Operand("threshold", value)
+            return Variable("threshold", value)
         if isinstance(value, Mapping) and set(value) == {"signal"} and isinstance(value["signal"], str):
-            return Operand("signal", value["signal"])
+            return Variable("signal", value["signal"])
         number = float(value) if isinstance(value, bool) else finite_number(value)
         if number is not None:
-            return Operand("number", number=number)
+            return number
         known = ", ".join(sorted(self.thresholds)) or "none"
         raise self._error(
             data, f"compares with {value!r}; use a finite number, {{signal: NAME}} or a threshold: {known}"
@@ -246,3 +237,12 @@ class Grammar:
 
     def _error(self, data: object, problem: str) -> ValueError:
         return ValueError(f"{self.where}: condition {data!r} {problem}")
+
+
+def _joined(kind: str, parts: list[Condition]) -> Condition:
+    word, texts = _WORDS[kind], []
+    for part in parts:
+        bare = kind == "if_known" or isinstance(part, Comparison) or part.kind == "not"
+        texts.append(part.text if bare or " " not in part.text else f"({part.text})")
+    text = f" {word} ".join(texts) if kind in ("all", "any") else f"{word} {texts[0]}"
+    return Combination(kind, text, tuple(parts))

@@ -10,12 +10,13 @@ case.
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from scorio._arrays import Floats
-from scorio.categorical.conditions import Condition, Operand, Scope
-from scorio.categorical.signals import BASE_SIGNALS
+from scorio.categorical.conditions import OTHERWISE, Condition, Variable
+from scorio.categorical.signals import BASE_SIGNALS, SignalKind
 
 _MAX_CASES = 4_000_000
 
@@ -38,19 +39,16 @@ def check_partition(where: str, categories: Sequence[tuple[str, Condition]]) -> 
     """
     axes = _axes([condition for _, condition in categories])
     if math.prod(len(axis) for axis in axes.values()) > _MAX_CASES:
-        if categories[-1][1].word == "always":
+        if categories[-1][1].text == OTHERWISE:
             return
         raise ValueError(
             f"{where}: too many signals and thresholds to check that every attempt gets a category; "
             "end with a category whose condition is 'otherwise'"
         )
     cases = dict(zip(axes, np.ix_(*axes.values()), strict=True))
-    thresholds = {operand.name: values for operand, values in cases.items() if operand.kind == "threshold"}
-    signals = {operand.name: values for operand, values in cases.items() if operand.kind == "signal"}
-    scope = Scope(signals, thresholds)
     undecided = np.ones(list(map(len, axes.values())), dtype=np.bool_)
     for label, condition in categories:
-        found = undecided & condition.truth(scope).holds
+        found = undecided & (condition.truth(cases) == 1)
         if not found.any():
             raise ValueError(
                 f"{where}: {label} can never be assigned: whenever its condition holds, an earlier "
@@ -59,7 +57,7 @@ def check_partition(where: str, categories: Sequence[tuple[str, Condition]]) -> 
         undecided = undecided & ~found
     if undecided.any():
         case = zip(axes.items(), np.argwhere(undecided)[0], strict=True)
-        facts = ", ".join(f"{operand} = {axis[place]:g}" for (operand, axis), place in case)
+        facts = ", ".join(f"{variable} = {axis[place]:g}" for (variable, axis), place in case)
         tried = "; ".join(label for label, _ in categories)
         raise ValueError(
             f"{where}: no category holds for an attempt with {facts}; add one for it or end with "
@@ -67,40 +65,46 @@ def check_partition(where: str, categories: Sequence[tuple[str, Condition]]) -> 
         )
 
 
-def _axes(conditions: Sequence[Condition]) -> dict[Operand, Floats]:
+@dataclass
+class _Group:
+    """Signals and thresholds that are compared with each other, and the constants that cut their axis."""
+
+    variables: set[Variable]
+    cuts: set[float]
+
+
+def _axes(conditions: Sequence[Condition]) -> dict[Variable, Floats]:
     """Return the places that each signal and threshold takes in the cases."""
-    groups: list[set[Operand]] = []
+    groups: dict[Variable, _Group] = {}
     for condition in conditions:
         for comparison, _ in condition.comparisons():
-            joined = {*comparison.operands}
-            # A number joins nobody: it is a cut of its own group.
-            variables = {operand for operand in joined if operand.kind != "number"}
-            for group in [group for group in groups if group & variables]:
-                groups.remove(group)
-                joined |= group
-            groups.append(joined)
+            group = _group_of(comparison.left, groups)
+            if not isinstance(comparison.right, Variable):
+                group.cuts.add(comparison.right)
+                continue
+            other = _group_of(comparison.right, groups)
+            group.variables |= other.variables
+            group.cuts |= other.cuts
+            groups |= dict.fromkeys(other.variables, group)
     axes = {}
-    for group in groups:
-        variables = {operand for operand in group if operand.kind != "number"}
-        cuts = {operand.number for operand in group if operand.kind == "number"}
-        for operand in variables:
-            cuts |= {end for end in _range(operand) if math.isfinite(end)}
-        for operand in sorted(variables, key=str):
-            low, high = _range(operand)
-            places = [0.0, 1.0] if _is_flag(operand) else _cells(sorted(cuts), len(variables))
-            axes[operand] = np.array([place for place in places if low <= place <= high])
+    for variable, group in groups.items():
+        kind = _kind(variable)
+        places = [0.0, 1.0] if kind.flag else _cells(sorted(group.cuts), len(group.variables))
+        axes[variable] = np.array([place for place in places if kind.low <= place <= kind.high])
     return axes
 
 
-def _range(operand: Operand) -> tuple[float, float]:
-    kind = BASE_SIGNALS.get(operand.name) if operand.kind == "signal" else None
-    if kind is None:
-        return (-math.inf, math.inf)
-    return (kind.low, kind.high)
+def _group_of(variable: Variable, groups: dict[Variable, _Group]) -> _Group:
+    """Return the group of a variable, at first of it alone with the ends of its range."""
+    kind = _kind(variable)
+    ends = {end for end in (kind.low, kind.high) if math.isfinite(end)}
+    return groups.setdefault(variable, _Group({variable}, ends))
 
 
-def _is_flag(operand: Operand) -> bool:
-    return operand.kind == "signal" and operand.name in BASE_SIGNALS and BASE_SIGNALS[operand.name].flag
+def _kind(variable: Variable) -> SignalKind:
+    """Return what is known of the values of a signal or threshold."""
+    any_number = SignalKind("", "")
+    return BASE_SIGNALS.get(variable.name, any_number) if variable.kind == "signal" else any_number
 
 
 def _cells(cuts: Sequence[float], per_gap: int) -> list[float]:

@@ -24,7 +24,6 @@ from __future__ import annotations
 import copy
 import functools
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,10 +31,11 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from scorio._arguments import first
 from scorio._arrays import Bools, Floats, Ints
-from scorio.categorical.conditions import Condition, Grammar, Operand, Scope, finite_number, names_in
+from scorio.categorical.conditions import Condition, Grammar, Values, Variable, finite_number, names_in, read
 from scorio.categorical.partition import check_partition
 from scorio.categorical.signals import BASE_SIGNALS, Signals
 
@@ -80,11 +80,11 @@ class ThresholdRule:
 
         `fixed` holds the thresholds of fixed value, which `among` may use.
         """
-        scope = Scope(signals, fixed)
-        values = np.broadcast_to(scope.read(Operand("signal", self.signal)), signals.shape)
+        known = _known(signals, fixed)
+        values = np.broadcast_to(read(Variable("signal", self.signal), known), signals.shape)
         taken = signals.made & ~np.isnan(values)
         if self.among is not None:
-            taken &= self.among.truth(scope).holds
+            taken &= self.among.truth(known) == 1
         return values[taken]
 
 
@@ -237,16 +237,16 @@ class Schema:
         array([3, 2, 0])
         """
         self.check_signals(signals)
-        scope = Scope(signals, {**self.given_thresholds, **thresholds})
+        known = _known(signals, {**self.given_thresholds, **thresholds})
         assigned = np.full(signals.shape, -1, dtype=np.int64)
         undecided = signals.made.copy()
         for index, category in enumerate(self.categories):
-            truth = category.condition.truth(scope)
-            np.copyto(assigned, index, where=undecided & truth.holds)
-            stuck = undecided & ~truth.holds & ~truth.fails
+            truth = category.condition.truth(known)
+            np.copyto(assigned, index, where=undecided & (truth == 1))
+            stuck = undecided & (truth == 0)
             if stuck.any():
-                raise self._missing(category, scope, np.asarray(stuck))
-            undecided = undecided & truth.fails
+                raise self._missing(category, known, np.asarray(stuck))
+            undecided &= truth == -1
         return assigned
 
     def check_signals(self, signals: Signals) -> None:
@@ -260,20 +260,28 @@ class Schema:
                     "another schema"
                 )
 
-    def _missing(self, category: Category, scope: Scope, stuck: Bools) -> ValueError:
+    def _missing(self, category: Category, known: Values, stuck: Bools) -> ValueError:
         """Return the error for attempts whose category depends on something that is missing."""
         used, lacking = names_in([category.condition]), []
-        for name in sorted(used.signals):
-            values = np.broadcast_to(scope.read(Operand("signal", name)), stuck.shape)
+        needed = [Variable("signal", name) for name in sorted(used.signals)]
+        needed += [Variable("threshold", name) for name in sorted(used.thresholds)]
+        for variable in needed:
+            values = np.broadcast_to(read(variable, known), stuck.shape)
             if np.isnan(values[stuck]).any():
-                lacking.append(f"signal {name!r}")
-        open_ones = [name for name in used.thresholds if math.isnan(scope.thresholds.get(name, math.nan))]
-        lacking += [f"threshold {name!r}" for name in sorted(open_ones)]
+                lacking.append(f"{variable.kind} {variable.name!r}")
         return ValueError(
             f"schema {self.name!r}, {category}: {' and '.join(lacking)} missing for {int(stuck.sum())} "
             f"attempt(s), first at {first(stuck)}; record it, or mark attempts that "
             "were not made in Signals(observed=...)"
         )
+
+
+def _known(signals: Signals, thresholds: Mapping[str, float]) -> Values:
+    """Return what is known of attempts, as conditions read it."""
+    known: dict[Variable, ArrayLike] = {Variable("signal", name): signals[name] for name in signals.names}
+    for name, value in thresholds.items():
+        known[Variable("threshold", name)] = value
+    return known
 
 
 def check_weights(weights: object, categories: Sequence[Category], where: str) -> tuple[float, ...]:

@@ -17,7 +17,7 @@ from hypothesis.extra.numpy import arrays
 from scorio import eval as metrics
 from scorio import rank
 from scorio.categorical import Signals, Thresholds, get_schema, schema_names
-from scorio.categorical.conditions import Scope
+from scorio.categorical.conditions import Variable
 from scorio.study import (
     NEVER,
     Bootstrap,
@@ -297,10 +297,11 @@ def test_every_possible_attempt_has_exactly_one_category(name):
     for thresholds in orders_of_thresholds(schema):
         assigned = schema.assign(signals, thresholds)
         seen |= set(assigned.tolist())
-        scope = Scope(signals, thresholds)
-        truths = [category.condition.truth(scope) for category in schema.categories]
-        holds = np.array([np.broadcast_to(truth.holds, signals.shape) for truth in truths])
-        assert all(np.all(truth.holds ^ truth.fails) for truth in truths)
+        known = {Variable("signal", signal): signals[signal] for signal in signals.names}
+        known |= {Variable("threshold", threshold): value for threshold, value in thresholds.items()}
+        truths = [category.condition.truth(known) for category in schema.categories]
+        holds = np.array([np.broadcast_to(truth == 1, signals.shape) for truth in truths])
+        assert all(np.all(truth != 0) for truth in truths)
         # Apart from invalid output exactly one condition holds, so that the order of categories is free.
         valid = ~holds[0]
         assert (holds[1:, valid].sum(axis=0) == 1).all()
