@@ -26,8 +26,9 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.options.decisions import POLICIES, RULES, QuestionPolicy
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Rate, simulate
 from adaptive_eval.simulate.coins import ReplicateAnswers
+from scorio.arrays import Floats
 from scorio.sequential.contrasts import Target
-from scorio.sequential.parts import Floats, RunSequence
+from scorio.sequential.parts import RunSequence
 
 MEAN, MODELS, QUESTIONS, PASSES = 0.6, 4, 40, 8
 WIDTH = GoalSpec("width", width=0.1)

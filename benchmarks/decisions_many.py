@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, TaskSpec
 from adaptive_eval.simulate import GivenChances
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import Cells
+from scorio.sequential.moments import unit_scores
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence

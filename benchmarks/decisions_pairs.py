@@ -24,11 +24,12 @@ from adaptive_eval.core.spec import (
 from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, simulate
 from adaptive_eval.simulate.coins import ReplicateAnswers, to_score_units
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.arrays import Floats
+from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import score_block
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence
+from scorio.sequential.moments import unit_scores
 from scorio.sequential.pairs import PairReader
-from scorio.sequential.parts import Floats
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 from scorio.study import biased_coins
 

@@ -21,11 +21,12 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, Rate, SimulationResult, simulate
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums
 from scorio.sequential.contrasts import Target, score_block
 from scorio.sequential.courses import Courses
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence
+from scorio.sequential.moments import unit_scores
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence

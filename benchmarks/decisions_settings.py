@@ -23,8 +23,8 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.options.decisions import QuestionPolicy
 from adaptive_eval.simulate import GivenChances, Rate
-from scorio.sequential.cells import MISSING
 from scorio.sequential.evidence import FLOOR, MIN_TRIALS, log_evidence
+from scorio.sequential.moments import Mark
 
 Floats = NDArray[np.float64]
 PER_CELL = 4000
@@ -232,7 +232,7 @@ def watch(setting: Setting, gap: float, placed: Place, pairs: int, seed: int) ->
         stop = int(min(start + PIECE, steps, *map(board.run_sequence.laid_out, models.tolist())))
         given = stream.take(models, start, stop)
         if setting.missing:
-            given[holes.random(given.shape) < setting.missing] = MISSING
+            given[holes.random(given.shape) < setting.missing] = Mark.MISSING
         task = board.run_sequence.task(start, stop)
         for index, cells in enumerate(board.cells):
             cells.absorb(models, given[:, task == index])

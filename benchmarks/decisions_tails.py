@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import GivenChances, Rate, simulate
 from scorio.sequential.betting import ScoreBets
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import score_block
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence, log_tie_evidence
+from scorio.sequential.moments import unit_scores
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.trial_sequence import RunSequence

@@ -18,9 +18,10 @@ from decisions_settings import PIECE, SETTINGS, Place, Setting
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import SessionAnswers, SessionContrasts
-from adaptive_eval.core.goals import BETTER, OPEN, WORSE, AllDecided, Goal
+from adaptive_eval.core.goals import AllDecided, Goal
 from adaptive_eval.simulate import GivenChances
-from scorio.sequential.parts import MISSING
+from scorio.sequential.fold import VerdictCode
+from scorio.sequential.parts import Mark
 
 OTHERS = tuple(one for one in SETTINGS if one.rule == "anytime" and not one.greedy)
 AT_MARGIN = (
@@ -47,8 +48,8 @@ class Found:
     @property
     def words(self) -> tuple[str, str, str]:
         """The shares that hold and that fail, and the median of the trials."""
-        held, failed = ((self.verdict == side).mean() for side in (BETTER, WORSE))
-        called = self.trials[self.verdict != OPEN]
+        held, failed = ((self.verdict == side).mean() for side in (VerdictCode.BETTER, VerdictCode.WORSE))
+        called = self.trials[self.verdict != VerdictCode.OPEN]
         return f"{held:.1%}", f"{failed:.1%}", f"{np.median(called):,.0f}" if called.size else "-"
 
 
@@ -71,12 +72,12 @@ def claims(setting: Setting, gap: float, pairs: int, seed: int, placed: Place = 
         stop = int(min(start + PIECE, steps, *map(board.run_sequence.laid_out, models.tolist())))
         given = stream.take(models, start, stop)
         if setting.missing:
-            given[holes.random(given.shape) < setting.missing] = MISSING
+            given[holes.random(given.shape) < setting.missing] = Mark.MISSING
         board.extend(given, models)
         comparison.read()
         start = stop
     fold = comparison.fold
-    return Found(fold.verdict, np.where(fold.verdict == OPEN, np.inf, fold.decided_at))
+    return Found(fold.verdict, np.where(fold.verdict == VerdictCode.OPEN, np.inf, fold.decided_at))
 
 
 def rows(pairs: int, named: str) -> Iterator[tuple[str, ...]]:

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.sequential.cells import Cells, unit_scores
-from scorio.sequential.moments import fit_prior
+from scorio.sequential.cells import Cells
+from scorio.sequential.moments import fit_prior, unit_scores
 from scorio.sequential.trial_sequence import TrialSequence
 
 Floats = NDArray[np.float64]

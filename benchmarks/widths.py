@@ -25,7 +25,7 @@ from scipy.stats import beta
 from scorio.sequential.answers import Answers
 from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
-from scorio.sequential.contrasts import SINGLE, Contrasts
+from scorio.sequential.contrasts import Contrasts
 from scorio.sequential.evidence import MEASURED, confidence_radius
 from scorio.sequential.families import family
 from scorio.sequential.fold import Levels, Piece
@@ -71,8 +71,8 @@ def measured(chance: Floats, old: Floats, width: float, seed: int) -> Iterator[t
         right = rng.binomial(STORED, one)
         cells.load(row, np.stack([STORED - right, right], axis=1), None, None)
     own = np.arange(TOGETHER)
-    none = np.full(TOGETHER, np.nan)
-    contrasts = Contrasts(own, np.full(TOGETHER, SINGLE), np.zeros(TOGETHER), np.full(TOGETHER, width), none)
+    none, single = np.full(TOGETHER, np.nan), np.full(TOGETHER, Contrasts.SINGLE)
+    contrasts = Contrasts(own, single, np.zeros(TOGETHER), np.full(TOGETHER, width), none)
     each = family("pair")
     levels = Levels(each, each, 1, ALPHA, ALPHA)
     answers = Answers(
@@ -105,7 +105,8 @@ def all_looks_alike(chance: Floats, half: float, seed: int) -> Iterator[int]:
     rng = np.random.default_rng(seed)
     sequence = TrialSequence(rng.permutation(chance.size))
     own, none = np.arange(TOGETHER), np.full(TOGETHER, np.nan)
-    alone = Contrasts(own, np.full(TOGETHER, SINGLE), np.zeros(TOGETHER), np.full(TOGETHER, 1e-9), none)
+    single, width = np.full(TOGETHER, Contrasts.SINGLE), np.full(TOGETHER, 1e-9)
+    alone = Contrasts(own, single, np.zeros(TOGETHER), width, none)
     board = Board.of_pairs(sequence, TOGETHER, Anytime(ALPHA), contrasts=alone)
     trials, start = np.zeros(TOGETHER, dtype=np.int64), 0
     while not trials.all():

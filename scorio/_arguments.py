@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats
+from scorio.arrays import Floats
 
 _SUM_TOLERANCE = 1e-12
 """Slack of a sum of weights, for the rounding of ``k`` terms ``1 / k``."""

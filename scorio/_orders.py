@@ -6,7 +6,7 @@ from math import comb, factorial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import floats
+from scorio.arrays import floats
 
 
 def lehmer_hash(ranked_list: Sequence[int] | ArrayLike) -> int:

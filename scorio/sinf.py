@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import bounds_pair, credibility, finite, numbers, one_of
-from scorio._arrays import Floats
+from scorio.arrays import Floats
 
 __all__ = [
     "ci_from_mu_sigma",

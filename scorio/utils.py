@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from scorio import _orders
 from scorio._arguments import one_of
-from scorio._arrays import Floats, floats
 from scorio._orders import lehmer_hash, lehmer_unhash, ranking_hash, unhash_ranking
+from scorio.arrays import Floats, floats
 from scorio.rank._confidence import rank_with_confidence
 from scorio.rank._ties import Ranks, TieMethod, rank_groups
 from scorio.rank._ties import rank_scores as ranks_of

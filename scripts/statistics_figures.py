@@ -16,7 +16,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import Cells
+from scorio.sequential.moments import unit_scores
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime, ZScore
 from scorio.sequential.trial_sequence import TrialSequence

@@ -10,7 +10,7 @@ import numpy as np
 from adaptive_eval.core.plugins import load_plugin, package_of
 from adaptive_eval.errors import SessionError, UserCodeError
 from adaptive_eval.options.decisions import POLICY_GROUP
-from scorio.sequential.parts import Bools, Floats, Ints
+from scorio.arrays import Bools, Floats, Ints
 
 FIRST_TRIALS = 10
 """Trials of every model before a policy draws from the posterior."""

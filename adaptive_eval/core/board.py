@@ -7,12 +7,13 @@ from typing import Literal
 import numpy as np
 
 from adaptive_eval.core.determinism import Determinism
-from adaptive_eval.core.goals import OPEN, BestK, Goal, make_goal
+from adaptive_eval.core.goals import BestK, Goal, make_goal
 from adaptive_eval.core.references import PreviousTrials, check_references, load_references
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec, decidable_contrasts
+from scorio.arrays import Floats, Ints
 from scorio.sequential import Board, parts
-from scorio.sequential.parts import KNOWN, Answers, Cells, Floats, Ints, RunSequence
+from scorio.sequential.parts import Answers, Cells, Mark, RunSequence
 
 
 def _cells(spec: SessionSpec, run_sequence: RunSequence) -> list[Cells]:
@@ -87,7 +88,7 @@ class SessionAnswers(Answers):
         if index >= self.run_sequence.laid_out(model) or not determinism.needs_no_trial(model, index):
             return False
         self.filled[model] += 1
-        self.add(model, index, KNOWN, told=False)
+        self.add(model, index, Mark.KNOWN, told=False)
         return True
 
     def absorb(self, horizon: int | None = None) -> bool:
@@ -200,7 +201,7 @@ class SessionContrasts(Board):
         """Whether the goal is reached, or a part of what it asks; None while nothing is known."""
         if self.met:
             return "resolved"
-        is_something_known = (self.fold.verdict != OPEN).any() or (self.fold.enough_at >= 0).any()
+        is_something_known = not self.fold.undecided.all() or (self.fold.enough_at >= 0).any()
         if is_something_known:
             return "partial"
         return None

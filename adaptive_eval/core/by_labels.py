@@ -15,7 +15,8 @@ from adaptive_eval.core.one_look import AnswerCounts
 from adaptive_eval.core.results import Results
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
-from scorio.sequential.parts import DROPPED, KNOWN, Bools, Ints, RunSequence
+from scorio.arrays import Bools, Ints
+from scorio.sequential.parts import Mark, RunSequence
 
 
 def label_look(spec: SessionSpec, board: SessionAnswers, record: LabelRecord) -> LabelLook:
@@ -130,7 +131,7 @@ def _judged(spec: SessionSpec, board: SessionAnswers, record: LabelRecord) -> Ju
     there, doubted = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     read = _readable(board.run_sequence, steps)
     for row, name in enumerate(names):
-        there[row] = (steps < record.progress.get(name, 0)) & (category[row] != KNOWN) & read
+        there[row] = (steps < record.progress.get(name, 0)) & (category[row] != Mark.KNOWN) & read
         for number, one in enumerate(spec.tasks):
             here = (task == number) & (category[row] >= 0)
             judge[row, here] = one.unit_scores[category[row, here]]
@@ -138,7 +139,7 @@ def _judged(spec: SessionSpec, board: SessionAnswers, record: LabelRecord) -> Ju
     label = np.full(shape, np.nan)
     for name, step, score in record.labels:
         row, at = models[name], int(place[step])
-        if category[row, at] == DROPPED:
+        if category[row, at] == Mark.DROPPED:
             continue
         label[row, at] = unit_score(spec.tasks[int(task[at])].weights, score)
         if np.isnan(judge[row, at]):  # the judge could not score what it has answered

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.trial import FIXED
-from scorio.sequential.parts import MISSING, RunSequence
+from scorio.sequential.parts import Mark, RunSequence
 
 REPEATS = 5
 """Repeats that must come out the same before a model is known to be deterministic."""
@@ -76,7 +76,7 @@ class Determinism:
             index = found.reviewed
             found.reviewed += 1
             answer = found.pending.pop(index, None)
-            if answer is None or answer[0] == MISSING:
+            if answer is None or answer[0] == Mark.MISSING:
                 continue
             before = found.answers.setdefault(self._run_sequence.at(index, model), answer)
             if self._run_sequence.repeat(index, model) == 0:

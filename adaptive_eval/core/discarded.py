@@ -10,7 +10,8 @@ from adaptive_eval.core.discard_words import causes_words, redrawn_words
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
-from scorio.sequential.parts import DROPPED, MISSING, Bools, Floats
+from scorio.arrays import Bools, Floats
+from scorio.sequential.parts import Mark
 
 PARTS = 4
 """Parts of a model's trials: what is lost in each of them is lost all along, and no burst."""
@@ -69,7 +70,7 @@ def open_for_good(comparison: SessionContrasts, account: Account) -> Bools:
 def _lost(board: SessionAnswers) -> Iterator[Bools]:
     """Yield which of the trials of each model are lost, in their order."""
     for model in range(len(board.spec.models)):
-        yield np.isin(board.answers[model, : board.progress[model]], (MISSING, DROPPED))
+        yield np.isin(board.answers[model, : board.progress[model]], (Mark.MISSING, Mark.DROPPED))
 
 
 def _further(account: Account) -> float:

@@ -6,7 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from adaptive_eval.trial import FIXED
-from scorio.sequential.parts import Anytime, Bools, ContrastBlock, Floats
+from scorio.arrays import Bools, Floats
+from scorio.sequential.parts import Anytime, ContrastBlock
 
 
 @dataclass(frozen=True)

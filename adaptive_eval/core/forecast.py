@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import SessionContrasts
 from adaptive_eval.core.budget import PICODOLLARS, Account, Budget
-from adaptive_eval.core.goals import OPEN, AllOf, BestK, Condition, sides
+from adaptive_eval.core.goals import AllOf, BestK, Condition, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, PairForecast, Range, RunForecast
-from scorio.sequential.parts import Bools, Floats, Ints, simulate_board
+from scorio.arrays import Bools, Floats, Ints
+from scorio.sequential.parts import simulate_board
 
 PATHS = 100
 MOST_PAIRS = 200
@@ -47,7 +48,7 @@ def forecast(
     known = (latest.questions[fold.needed] >= 1) & (latest.trials[fold.needed] >= 2.0)
     if not known.all() or _repeats_are_copies(comparison, states):
         return None
-    rows = _hardest(comparison, np.flatnonzero((fold.verdict == OPEN) & ~fold.lost))
+    rows = _hardest(comparison, np.flatnonzero(fold.undecided & ~fold.lost))
     if not fold.needed[rows].any():
         return None
     # Once the cap has ended the run, the question is what a higher one would bring.

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from adaptive_eval.core.board import SessionContrasts
-from scorio.sequential.parts import FINISHED, Bools, Floats, Foresight, Ints
+from scorio.arrays import Bools, Floats, Ints
+from scorio.sequential.parts import Answers, Foresight
 
 SLOW_START = 32
 """Trials a model may have in flight before any is answered; a call needs at least ten."""
@@ -68,7 +69,7 @@ class Drain:
         board = self._comparison.answers
         if not self._predicts or issued == board.complete:
             return None
-        asked = [model for model in range(self._models) if issued[model] < FINISHED]
+        asked = [model for model in range(self._models) if issued[model] < Answers.FINISHED]
         trials = sum(issued[model] for model in asked)
         if trials + board.answered >= self._due:
             flight = trials - sum(board.complete[model] for model in asked)
@@ -108,7 +109,7 @@ class Drain:
         move = np.sqrt(np.maximum(variance - at_reach, 0.0))
         surplus = self._surplus(rows, difference, move, at_reach, at_margin, growth)
         until = np.divide(reach, surplus, out=np.full(rows.size, np.inf), where=ready & (surplus > 0.0))
-        going = [trials for trials in issued[: self._models] if trials < FINISHED]
+        going = [trials for trials in issued[: self._models] if trials < Answers.FINISHED]
         near = until < FAR * max(going, default=0)
         self._rows = rows[near]
         self._first = first[near]

@@ -21,13 +21,9 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.results import ContrastKind
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
+from scorio.arrays import Bools, Ints
 from scorio.sequential import rank_intervals
-from scorio.sequential.parts import BETTER as BETTER
-from scorio.sequential.parts import OPEN as OPEN
-from scorio.sequential.parts import SINGLE as SINGLE
-from scorio.sequential.parts import TIE as TIE
-from scorio.sequential.parts import WORSE as WORSE
-from scorio.sequential.parts import Bools, Contrasts, Ints, Known
+from scorio.sequential.parts import Contrasts, Known, VerdictCode
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +39,11 @@ class AllDecided:
         """Mark its open contrasts, which can still help to reach it."""
         marked = np.zeros(known.verdict.size, dtype=bool)
         marked[self.rows] = True
-        return np.asarray(marked & (known.verdict == OPEN) & ~known.lost)
+        return np.asarray(marked & (known.verdict == VerdictCode.OPEN) & ~known.lost)
 
     def met(self, known: Known) -> tuple[str, ...]:
         """Return which parts are reached, nothing if the condition does not hold: its text or nothing."""
-        if bool((known.verdict[self.rows] != OPEN).all()):
+        if bool((known.verdict[self.rows] != VerdictCode.OPEN).all()):
             return (self.text,)
         return ()
 
@@ -101,8 +97,9 @@ class BestK:
         """Return the models of the top set, and the pairs across the cut that no chain of winners settles."""
         said = known.verdict[self.rows]
         better = np.zeros((self.models, self.models), dtype=bool)
-        better[self.first[said == 1], self.second[said == 1]] = True
-        better[self.second[said == -1], self.first[said == -1]] = True
+        won, lost = said == VerdictCode.BETTER, said == VerdictCode.WORSE
+        better[self.first[won], self.second[won]] = True
+        better[self.second[lost], self.first[lost]] = True
         for middle in range(self.models):
             better |= better[:, middle, None] & better[None, middle, :]
         top = np.zeros(self.models, dtype=bool)
@@ -110,7 +107,7 @@ class BestK:
         top[np.lexsort((np.arange(self.models), -known.score, beaten >= self.k))[: self.k]] = True
         across = top[self.first] != top[self.second]
         settled = better[self.first, self.second] | better[self.second, self.first]
-        return top, np.asarray((said == OPEN) & across & ~settled)
+        return top, np.asarray((said == VerdictCode.OPEN) & across & ~settled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,8 +208,8 @@ class _Contrasts:
     def _single(self, goal: GoalSpec, model: int) -> int:
         origin, unit = self.spec.scale
         if goal.kind == "width":
-            return self._add(model, SINGLE, width=goal.width / unit)
-        return self._add(model, SINGLE, (goal.value - origin) / unit)
+            return self._add(model, Contrasts.SINGLE, width=goal.width / unit)
+        return self._add(model, Contrasts.SINGLE, (goal.value - origin) / unit)
 
     def _add(
         self, first: int, second: int, value: float = 0.0, width: float = np.nan, claim: float = np.nan
@@ -239,10 +236,10 @@ def rank_ranges(goal: Goal, verdict: NDArray[np.integer], models: int) -> list[t
     """
     first, second = goal.first.tolist(), goal.second.tolist()
     won = []
-    has_winner = ((verdict == BETTER) & ~goal.claimed) | (verdict == WORSE)
+    has_winner = ((verdict == VerdictCode.BETTER) & ~goal.claimed) | (verdict == VerdictCode.WORSE)
     for row in np.flatnonzero(~goal.single & has_winner).tolist():
         pair = (first[row], second[row])
-        won.append(pair if verdict[row] == BETTER else pair[::-1])
+        won.append(pair if verdict[row] == VerdictCode.BETTER else pair[::-1])
     return rank_intervals(models, won)
 
 
@@ -278,7 +275,7 @@ def sides(spec: SessionSpec, goal: Goal, row: int) -> tuple[str, str]:
     first = spec.names[goal.first[row]]
     second = int(goal.second[row])
     width = float(goal.width[row])
-    if second != SINGLE:
+    if second != Contrasts.SINGLE:
         return first, spec.names[second]
     if goal.measured[row]:
         return first, f"width {unit * width:g}"

@@ -18,7 +18,8 @@ from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest
-from scorio.sequential.parts import FINISHED, Bools, Floats, Ints
+from scorio.arrays import Bools, Floats, Ints
+from scorio.sequential.parts import Answers
 
 BEYOND = 2.0
 """With `spend: time`, trials for each that open pairs are forecast to need: forecasts err by so much."""
@@ -302,7 +303,7 @@ class Issuer:
         issued = self._issued()
         for model in self.board.determinism.claimed:
             if self.board.determinism.done(model):
-                issued[model] = FINISHED  # no trial waits for it
+                issued[model] = Answers.FINISHED  # no trial waits for it
         window = states.in_flight + [0] * len(self.spec.references)
         for model, slots in free.items():
             if slots > 0:
@@ -325,7 +326,7 @@ class Issuer:
 
     def _issued(self) -> list[int]:
         """Return the trials issued of each model; of references all are."""
-        return self.states.issued + [FINISHED] * len(self.spec.references)
+        return self.states.issued + [Answers.FINISHED] * len(self.spec.references)
 
     def waiting(self) -> dict[int, list[int]]:
         """Return the needed models that wait for others, each with the models that hold it back.

@@ -10,19 +10,13 @@ from typing import Final
 
 import numpy as np
 
-from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.held import LABELS
 from adaptive_eval.core.one_look import OneLook
+from adaptive_eval.core.overview import VERDICTS
 from adaptive_eval.core.results import Results, StopVerdict, TaskResult, TaskScore
+from scorio.arrays import Bools, Floats, Ints
 from scorio.sequential import LabelBets, label_bets
-from scorio.sequential.parts import (
-    Bools,
-    Floats,
-    Ints,
-    Known,
-    Looks,
-    expected_log_e,
-)
+from scorio.sequential.parts import Known, Looks, VerdictCode, expected_log_e
 
 TEST: Final = "bets on labels"
 LEAST_SHARE: Final = 0.01
@@ -81,15 +75,16 @@ class LabelLook(OneLook):
 
     def _stop(self, results: Results) -> StopVerdict:
         """Return whether the goal is reached by labels."""
-        sides = {"open": OPEN, "better": 1, "worse": -1}
-        verdict = np.array([sides.get(pair.verdict, 2) for pair in results.pairs], dtype=np.int64)
+        codes = {said: code for code, said in VERDICTS.items()}
+        verdict = np.array([codes[pair.verdict] for pair in results.pairs], dtype=np.int64)
         none = np.zeros(verdict.size, dtype=bool)
         known = Known(verdict, none, self._scores, np.zeros((2, verdict.size), dtype=bool))
         met = self._goal.condition.met(known) if verdict.size else ()
         if met:
             return StopVerdict("resolved", evidence={"goals": list(met)})
         is_goal = self.spec.goal.kind == "budget"
-        return StopVerdict("partial", evidence={"open": int((verdict == OPEN).sum()), "is_goal": is_goal})
+        undecided = int((verdict == VerdictCode.OPEN).sum())
+        return StopVerdict("partial", evidence={"open": undecided, "is_goal": is_goal})
 
     def bets(self, models: Sequence[int], task: int | None = None, slope: float | None = None) -> LabelBets:
         """Return the bets on the score of one model, or on the difference of two."""

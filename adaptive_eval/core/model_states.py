@@ -12,7 +12,7 @@ from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.determinism import COPY_READERS
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import COPY_REASON, NOT_THERE, DiscardCause, Missing, TrialOutcome
-from scorio.sequential.parts import DROPPED, MISSING
+from scorio.sequential.parts import Mark
 
 
 class ModelStates:
@@ -140,7 +140,7 @@ class Intake:
                 continue
             category, answered = self._counted(outcome), isinstance(outcome, TrialOutcome)
             states.missing[model] += category < 0 and not outcome.discarded
-            states.copies[model] += category == DROPPED
+            states.copies[model] += category == Mark.DROPPED
             if isinstance(outcome, Missing) and outcome.reason == NOT_THERE:
                 states.absent[model, trial.task, trial.question] += 1
             if outcome.discarded:
@@ -168,7 +168,7 @@ class Intake:
         """Return the category that counts for verdicts: none if the first draw is not known."""
         category = self._category(outcome)
         if category >= 0 and set(outcome.discarded) - self.spec.redrawn:
-            return MISSING
+            return Mark.MISSING
         return category
 
     def _category(self, outcome: Completed) -> int:
@@ -179,11 +179,11 @@ class Intake:
         if isinstance(outcome, TrialOutcome):
             lost = self._may_be_copy(outcome) and not self._reads_copies
             if lost:
-                return MISSING
+                return Mark.MISSING
             return outcome.category
         if outcome.reason == COPY_REASON:
-            return DROPPED
-        return MISSING
+            return Mark.DROPPED
+        return Mark.MISSING
 
 
 def _text(outcome: Completed) -> int:

@@ -9,15 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.goals import (
-    BETTER,
-    OPEN,
-    TIE,
-    WORSE,
-    Goal,
-    make_goal,
-    rank_ranges,
-)
+from adaptive_eval.core.goals import Goal, make_goal, rank_ranges
 from adaptive_eval.core.overview import best_k, pair_results, positions, shown_where
 from adaptive_eval.core.results import (
     FIXED,
@@ -29,7 +21,8 @@ from adaptive_eval.core.results import (
     TaskScore,
 )
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
-from scorio.sequential.parts import AT_ONCE, Bools, Floats, Ints, Looks, look_at_difference, look_at_score
+from scorio.arrays import AT_ONCE, Bools, Floats, Ints
+from scorio.sequential.parts import Looks, VerdictCode, look_at_difference, look_at_score
 
 _LEAST_P = 1e-300
 
@@ -178,7 +171,7 @@ class OneLook:
     def _state(self, model: int, verdicts: Ints, line: ModelResult) -> ModelState:
         """Return that a model is decided if none of its contrasts is open."""
         own = (self._goal.first == model) | (self._goal.second == model)
-        if (verdicts[own] == OPEN).any() or line.state == "stopped":
+        if (verdicts[own] == VerdictCode.OPEN).any() or line.state == "stopped":
             return "active"
         return "retired"
 
@@ -284,7 +277,7 @@ class OneLook:
     def _verdicts(self, tests: Looks) -> tuple[Ints, Floats]:
         """Return verdicts, and the level at which each contrast was tested: by Holm, or each by itself."""
         stopping, goal, margin = self.spec.stopping, self._goal, self.spec.margin
-        verdicts = np.full(goal.first.size, OPEN, dtype=np.int64)
+        verdicts = np.full(goal.first.size, VerdictCode.OPEN, dtype=np.int64)
         levels = np.full(goal.first.size, 1.0 - stopping.confidence)
         for family in (goal.claimed, ~goal.claimed & ~goal.measured):  # claims are a family of their own
             self._step_down(np.flatnonzero(family), tests, verdicts, levels)
@@ -292,7 +285,7 @@ class OneLook:
         if margin is not None:
             low, high = goal.value - margin, goal.value + margin
             close |= ~goal.measured & ~goal.claimed & (low < tests.low) & (tests.high < high)
-        verdicts[close & (verdicts == OPEN)] = TIE
+        verdicts[close & (verdicts == VerdictCode.OPEN)] = VerdictCode.TIE
         return verdicts, levels
 
     def _step_down(self, rows: Ints, tests: Looks, verdicts: Ints, levels: Floats) -> None:
@@ -307,7 +300,7 @@ class OneLook:
             levels[rows] = steps[np.minimum(np.arange(rows.size), won.sum())]
         rows = rows[won]
         against = np.where(goal.claimed, -goal.claim, goal.value)[rows]
-        verdicts[rows] = np.where(tests.estimate[rows] > against, BETTER, WORSE)
+        verdicts[rows] = np.where(tests.estimate[rows] > against, VerdictCode.BETTER, VerdictCode.WORSE)
 
     def _pairs(self, tests: Looks, verdicts: Ints, levels: Floats) -> tuple[PairResult, ...]:
         goal, answers = self._goal, self.answers
@@ -324,7 +317,7 @@ class OneLook:
             "tie_margin": np.full(trials.size, None),
             "trials_each": trials,
             "questions": answers.shared[goal.first, goal.partner],
-            "decided_at": shown_where(verdicts != OPEN, trials),
+            "decided_at": shown_where(verdicts != VerdictCode.OPEN, trials),
             "p_value": shown_where(~goal.measured, tests.p_value),
             "test": np.where(goal.measured, "", tests.test),
         }

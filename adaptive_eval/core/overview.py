@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import Account, Budget
 from adaptive_eval.core.discarded import discard_warnings, discards_of
-from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, Goal, contrast_kind, rank_ranges, sides
+from adaptive_eval.core.goals import Goal, contrast_kind, rank_ranges, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.references import lost_of, reference_warnings
@@ -33,12 +33,18 @@ from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import spec_warnings
 from adaptive_eval.errors import Coded
 from adaptive_eval.options.decisions import RULE_GROUP
-from scorio.sequential.parts import Bools, Call, ContrastBlock, Floats, Ints
+from scorio.arrays import Bools, Floats, Ints
+from scorio.sequential.parts import Call, ContrastBlock, VerdictCode
 
 Waiting: TypeAlias = Mapping[int, Sequence[int]]
 """Models, each with those that hold it back."""
 
-VERDICTS: Mapping[int, Verdict] = {OPEN: "open", BETTER: "better", WORSE: "worse", TIE: "tie"}
+VERDICTS: Mapping[int, Verdict] = {
+    VerdictCode.OPEN: "open",
+    VerdictCode.BETTER: "better",
+    VerdictCode.WORSE: "worse",
+    VerdictCode.TIE: "tie",
+}
 
 
 def results(
@@ -127,17 +133,17 @@ def _within_verdicts(comparison: SessionContrasts, low: Floats, high: Floats) ->
     """Return intervals of scores within those at which the scores were measured or called by bets."""
     goal, verdict, margin = comparison.contrasts, comparison.fold.verdict, comparison.margin or 0.0
     least_of, most_of = comparison.interval()
-    for row in np.flatnonzero(goal.measured & (verdict == TIE)).tolist():
+    for row in np.flatnonzero(goal.measured & (verdict == VerdictCode.TIE)).tolist():
         model = goal.first[row]
         if low[model] < most_of[row] and high[model] > least_of[row]:
             low[model] = max(low[model], least_of[row])
             high[model] = min(high[model], most_of[row])
-    for row in np.flatnonzero(comparison.courses.bets & (verdict != OPEN)).tolist():
-        model, beyond = goal.first[row], margin if verdict[row] == TIE else 0.0
+    for row in np.flatnonzero(comparison.courses.bets & (verdict != VerdictCode.OPEN)).tolist():
+        model, beyond = goal.first[row], margin if verdict[row] == VerdictCode.TIE else 0.0
         least, most = goal.value[row] - beyond, goal.value[row] + beyond
-        if verdict[row] != WORSE and high[model] > least:
+        if verdict[row] != VerdictCode.WORSE and high[model] > least:
             low[model] = max(low[model], least)
-        if verdict[row] != BETTER and low[model] < most:
+        if verdict[row] != VerdictCode.BETTER and low[model] < most:
             high[model] = min(high[model], most)
     return low, high
 
@@ -276,7 +282,7 @@ def _pairs(comparison: SessionContrasts) -> tuple[PairResult, ...]:
     near, read, called = _tie_margins(comparison), latest.questions > 0, fold.decided_at >= 0
     # Evidence is guarded down to the strictest level that the run reads; what is known needs no guard.
     most = np.where(comparison.exact, np.inf, comparison.most_evidence)
-    needed = fold.needed | (fold.verdict != OPEN) | comparison.lost | (not goal.stops)
+    needed = fold.needed | ~fold.undecided | comparison.lost | (not goal.stops)
     columns = {
         "difference": shown_where(read, shift + unit * latest.difference),
         "difference_low": shown_where(read, lows),
@@ -350,7 +356,7 @@ def pair_decision(comparison: SessionContrasts, call: Call) -> Decision:
         evidence["statistic_beyond"] = True  # the guard holds no further
     if goal.claimed[row]:
         evidence["margin"] = unit * float(goal.claim[row])
-    elif not goal.measured[row] and call.event.verdict == TIE:
+    elif not goal.measured[row] and call.event.verdict == VerdictCode.TIE:
         evidence["equivalence"] = spec.stopping.equivalence
     if goal.single[row]:
         evidence["against"] = second
@@ -405,14 +411,14 @@ def retirement(comparison: SessionContrasts, model: int, trials: int) -> Decisio
         if comparison.lost[row]:
             last = max(last, int(fold.progress[row]))
             evidence["lost"].append(other)
-        elif goal.claimed[row] and fold.verdict[row] != OPEN:
+        elif goal.claimed[row] and not fold.undecided[row]:
             found = _FAILED
-            if fold.verdict[row] == BETTER:
+            if fold.verdict[row] == VerdictCode.BETTER:
                 found = _CLAIMS
             evidence.setdefault(found[0] if is_first else found[1], []).append(other)
             evidence["within"] = spec.scale[1] * float(goal.claim[row])
-        elif fold.verdict[row] != OPEN:
-            evidence["tied" if fold.verdict[row] == TIE else "separated"].append(other)
+        elif not fold.undecided[row]:
+            evidence["tied" if fold.verdict[row] == VerdictCode.TIE else "separated"].append(other)
         else:
             for side, kind in enumerate(_CLAIMS if is_first else _CLAIMS[::-1]):
                 if fold.enough_at[side, row] >= 0:
@@ -427,7 +433,8 @@ def retirement(comparison: SessionContrasts, model: int, trials: int) -> Decisio
 
 def resolved_evidence(comparison: SessionContrasts) -> dict[str, Any]:
     """Return which goals are met, and how many contrasts got a winner or a tie."""
-    goal, decided, tied = comparison.contrasts, comparison.fold.verdict != 0, comparison.fold.verdict == TIE
+    goal, fold = comparison.contrasts, comparison.fold
+    decided, tied = ~fold.undecided, fold.verdict == VerdictCode.TIE
     pairs, models = ~goal.single & ~goal.claimed, goal.single & ~goal.measured
     chosen = [comparison.spec.names[model] for model in comparison.good_enough]
     claim = {"good_enough": chosen, "within": comparison.spec.stopping.equivalence} if chosen else {}
@@ -438,8 +445,8 @@ def resolved_evidence(comparison: SessionContrasts) -> dict[str, Any]:
         "models": int((decided & models).sum()),
         "tied_models": int((tied & models).sum()),
         "measured": int((decided & goal.measured).sum()),
-        "held": int((goal.claimed & (comparison.fold.verdict == BETTER)).sum()),
-        "failed": int((goal.claimed & (comparison.fold.verdict == WORSE)).sum()),
+        "held": int((goal.claimed & (fold.verdict == VerdictCode.BETTER)).sum()),
+        "failed": int((goal.claimed & (fold.verdict == VerdictCode.WORSE)).sum()),
     }
 
 

@@ -15,7 +15,8 @@ from adaptive_eval.errors import SessionError, UserCodeError
 from adaptive_eval.options.decisions import RULE_GROUP, installed
 
 if TYPE_CHECKING:  # the config asks for names alone, and its readers need no arrays
-    from scorio.sequential.parts import Bools, ContrastBlock, Floats, Rule
+    from scorio.arrays import Bools, Floats
+    from scorio.sequential.parts import ContrastBlock, Rule
 
 _RULE_PARTS = ("promise", "warning", "level", "fixed_threshold", "statistic", "tied")
 

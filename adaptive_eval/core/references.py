@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import ReferenceSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import Coded, SessionError
-from scorio.sequential.parts import Cells, Ints
+from scorio.arrays import Ints
+from scorio.sequential.parts import Cells
 
 
 def check_references(spec: SessionSpec) -> None:

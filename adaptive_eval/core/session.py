@@ -35,7 +35,7 @@ from adaptive_eval.core.spec_checks import check_budgets
 from adaptive_eval.errors import SessionError
 from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import FIXED, TrialKey, TrialRequest
-from scorio.sequential.parts import FINISHED, Levels
+from scorio.sequential.parts import Answers, Levels
 
 if TYPE_CHECKING:
     from adaptive_eval.core.one_look import AnswerCounts
@@ -244,7 +244,7 @@ class Session:
         if self.board.answered >= self._look_at:
             return True
         complete, members = self.board.complete, self.comparison.members
-        return min(map(complete.__getitem__, members), default=FINISHED) >= self._next_look
+        return min(map(complete.__getitem__, members), default=Answers.FINISHED) >= self._next_look
 
     # ------------------------------------------------------------------ retiring and stopping
 

@@ -237,13 +237,9 @@ class SessionSpec:
         alpha = 1.0 - stopping.confidence
         if stopping.rule == FIXED:
             return FixedRule(alpha, margin)
-        if stopping.rule == "zscore":
-            return parts.ZScore(stopping.z)
         if stopping.own_rule:
             return load_rule(stopping.rule, alpha, margin)
-        if stopping.rule == "exact":
-            return parts.Exact(alpha, margin)
-        return parts.Anytime(alpha, margin)
+        return parts.stopping_rule(stopping.rule, alpha, margin, stopping.z)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import Coded, UsageError
 from adaptive_eval.options.decisions import conflicts
 from adaptive_eval.options.mistakes import dotted
-from scorio.sequential.parts import Bools, Ints, Sample
+from scorio.arrays import Bools, Ints
+from scorio.sequential.parts import Sample
 
 
 def check_spec(spec: SessionSpec) -> None:

@@ -15,7 +15,7 @@ from adaptive_eval.build.changed_settings import stored_changes
 from adaptive_eval.build.replay import Replay, replay, replay_log, replayed
 from adaptive_eval.core.discarded import discard_warnings
 from adaptive_eval.core.forecast import LIKELY, forecast
-from adaptive_eval.core.goals import SINGLE, AllDecided, Goal
+from adaptive_eval.core.goals import AllDecided, Goal
 from adaptive_eval.core.held import LABELS
 from adaptive_eval.core.results import FIXED, PairResult, Results, RunForecast
 from adaptive_eval.core.session import Session
@@ -28,7 +28,7 @@ from adaptive_eval.views.budgets import likely_trials
 from adaptive_eval.views.numbers import signed, trimmed
 from adaptive_eval.views.reading import disagreeing
 from adaptive_eval.views.verdicts import claim_words, target_words
-from scorio.sequential.parts import Levels, family
+from scorio.sequential.parts import Contrasts, Levels, family
 
 if TYPE_CHECKING:
     from adaptive_eval.views.run_changes import RunChanges
@@ -231,7 +231,8 @@ def _session(spec: SessionSpec, claims: Sequence[Asked], together: int) -> Sessi
     rows = np.arange(len(claims))
     (origin, unit), index = spec.scale, {name: number for number, name in enumerate(spec.names)}
     first = np.array([index[claim.model] for claim in claims])
-    second, value, margin = np.full(rows.size, SINGLE), np.zeros(rows.size), np.full(rows.size, np.nan)
+    second = np.full(rows.size, Contrasts.SINGLE)
+    value, margin = np.zeros(rows.size), np.full(rows.size, np.nan)
     for row, claim in enumerate(claims):
         if isinstance(claim, AtLeast):
             value[row] = (claim.value - origin) / unit

@@ -18,7 +18,7 @@ from adaptive_eval.interop.stored_config import possible_copies, session_of_file
 from adaptive_eval.run.claims import Claim, Place
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import COPY_REASON, NOT_THERE, STEPS, ScoreRange, TrialKey
-from scorio.sequential.parts import Bools, Floats
+from scorio.arrays import Bools, Floats
 
 MOST_LISTED = 10
 """Questions that a claim lists of each kind."""

@@ -30,7 +30,7 @@ from adaptive_eval.trial import AGAINST, ScoreRange, TrialKey
 from adaptive_eval.views.files import write_files
 from adaptive_eval.views.label_page import label_page
 from adaptive_eval.views.trials import answer_text, prompt_text
-from scorio.sequential.parts import Bools, Floats, Ints
+from scorio.arrays import Bools, Floats, Ints
 
 FILE, PAGE, CALLS = "labels.jsonl", "labels.html", "labels.calls.json"
 """Names of files in a run's folder: to be filled in, to fill it in with, and what each call chose from."""

@@ -26,7 +26,7 @@ from adaptive_eval.run.label_choice import CALLS, LabelChoices, allowed_scores
 from adaptive_eval.run.label_files import KnownAnswer, Label, LabelFile
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import TrialKey
-from scorio.sequential.parts import Floats, Ints
+from scorio.arrays import Floats, Ints
 
 LEAST_CHANCE = 0.25
 """Of the mean one: the chance of a label where the judge has not been seen to err."""

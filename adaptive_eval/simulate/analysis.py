@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import SessionAnswers
-from adaptive_eval.core.goals import OPEN, make_goal, rank_ranges
+from adaptive_eval.core.goals import make_goal, rank_ranges
 from adaptive_eval.core.one_look import OneLook, counted
 from adaptive_eval.core.overview import VERDICTS
 from adaptive_eval.core.results import Results
@@ -18,8 +18,9 @@ from adaptive_eval.simulate.drivers import run_together
 from adaptive_eval.simulate.many_runs import Simulator, collected
 from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
+from scorio.arrays import Floats, Ints
 from scorio.rank import rank_with_confidence
-from scorio.sequential.parts import Floats, Ints
+from scorio.sequential.parts import VerdictCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ def _needed(spec: SessionSpec, recorded: RecordedOutcomes, verdict: NDArray[np.i
     for model in range(len(spec.models)):
         pairs = (goal.first == model) | (~goal.single & (goal.second == model))
         if pairs.any():
-            decided = (verdict[..., pairs] != OPEN).all(axis=-1)
+            decided = (verdict[..., pairs] != VerdictCode.OPEN).all(axis=-1)
             needed[..., model] = np.where(decided, trials[..., model], needed[..., model])
     return needed
 

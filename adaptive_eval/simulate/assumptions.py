@@ -9,7 +9,8 @@ from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import AnswerSource, BiasedCoins, Fitted, LikelyChances
 from adaptive_eval.simulate.recorded import RecordedOutcomes
-from scorio.sequential.parts import Floats, fit_prior, unit_scores
+from scorio.arrays import Floats
+from scorio.sequential.parts import fit_prior, unit_scores
 from scorio.study import biased_coins
 
 RANGE_OF_MEANS = 0.4

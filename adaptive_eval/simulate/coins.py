@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import UsageError
-from scorio.sequential.parts import Floats, Ints, RunSequence
+from scorio.arrays import Floats, Ints
+from scorio.sequential.parts import RunSequence
 from scorio.study import biased_coins
 
 ENDLESS = int(np.iinfo(np.int64).max)

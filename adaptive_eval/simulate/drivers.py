@@ -17,7 +17,6 @@ import numpy as np
 
 from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.foresight import too_noisy
-from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.model_states import Completed
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
@@ -26,7 +25,8 @@ from adaptive_eval.simulate.coins import ENDLESS, RepeatedAnswers, ReplicateAnsw
 from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import Missing, TrialOutcome, TrialRequest
-from scorio.sequential.parts import MISSING, Bools, Floats, Fold, Ints
+from scorio.arrays import Bools, Floats, Ints
+from scorio.sequential.parts import Fold, Mark
 
 SHORTEST, LONGEST, LARGEST = 128, 512, 40_000
 """Steps of a block; contrasts times steps of one that is longer. Blocks grow with the trial sequence: a block
@@ -294,7 +294,7 @@ def _steps(session: Session) -> int:
     last = int(max(fold.decided_at.max(), fold.enough_at.max()))
     if session.stopped is not None and session.stopped.reason == "resolved":
         return last
-    return max(last, int(fold.progress[fold.verdict == OPEN].max(initial=0)))
+    return max(last, int(fold.progress[fold.undecided].max(initial=0)))
 
 
 class _VirtualRun:
@@ -349,7 +349,7 @@ class _VirtualRun:
     def _send(self, request: TrialRequest) -> None:
         model = self._index[request.key.model]
         category = self._answer(model, request.key.index)
-        lost = category == MISSING
+        lost = category == Mark.MISSING
         seconds = 1.0
         if self.latency is not None:
             score = 0.0 if lost else self._scores[request.task][category]

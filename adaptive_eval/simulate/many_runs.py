@@ -25,7 +25,7 @@ from adaptive_eval.simulate.drivers import (
     sequences_in_lockstep,
 )
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
-from scorio.sequential.parts import Floats
+from scorio.arrays import Floats
 
 Report: TypeAlias = Callable[[str, int, int], None]
 """Called with what is simulated, the replicates done and their number."""

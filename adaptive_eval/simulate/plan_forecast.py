@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import bdtr
 
 from adaptive_eval.core.forecast import range_of
-from adaptive_eval.core.goals import BETTER, OPEN, make_goal
+from adaptive_eval.core.goals import make_goal
 from adaptive_eval.core.results import Range
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
 from adaptive_eval.errors import UsageError
@@ -16,7 +16,8 @@ from adaptive_eval.simulate.coins import AnswerSource
 from adaptive_eval.simulate.many_runs import Simulator, without_budgets
 from adaptive_eval.simulate.result import Rate, SimulationResult
 from adaptive_eval.stops import StopReason
-from scorio.sequential.parts import Floats, Ints
+from scorio.arrays import Floats, Ints
+from scorio.sequential.parts import VerdictCode
 
 SHARES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 """Budgets of the budget table, as shares of the median number of trials without one."""
@@ -256,7 +257,7 @@ class _Work:
             result.wrong_ties,
             spread("disk_bytes"),
             spread("least_usd"),
-            float((result.verdict == BETTER).mean()) if result.pairs else 0.0,
+            float((result.verdict == VerdictCode.BETTER).mean()) if result.pairs else 0.0,
             result.replicates,
             median_interval(result.total),
         )
@@ -349,7 +350,7 @@ def cut_at(result: SimulationResult, step: Floats) -> SimulationResult:
         reasons.append("budget" if is_cut else earlier)
     return replace(
         result,
-        verdict=np.where(late, OPEN, result.verdict).astype(np.int8),
+        verdict=np.where(late, VerdictCode.OPEN, result.verdict).astype(np.int8),
         decided_at=np.where(late, -1, result.decided_at),
         trials=np.minimum(result.trials, np.floor(step)[:, None]).astype(np.int64),
         steps=np.minimum(result.steps, np.floor(step)).astype(np.int64),

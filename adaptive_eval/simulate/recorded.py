@@ -13,7 +13,8 @@ from adaptive_eval.core.determinism import COPY_READERS
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.simulate.coins import ENDLESS, asked, to_score_units
-from scorio.sequential.parts import MISSING, Bools, Floats, Ints, RunSequence, unit_scores
+from scorio.arrays import Bools, Floats, Ints
+from scorio.sequential.parts import Mark, RunSequence, unit_scores
 
 NO_TRIAL = -1
 """Category where there is no such trial."""
@@ -333,7 +334,7 @@ class _Replay:
         questions, repeats = asked(self._run_sequence, models, start, stop)
         repeats = np.minimum(repeats, self._categories.shape[2] - 1)
         found = self._categories[models[:, None], questions, repeats]
-        return np.where(found == LOST, MISSING, found).astype(np.int64)
+        return np.where(found == LOST, Mark.MISSING, found).astype(np.int64)
 
     def copied(self, models: Ints, start: int, stop: int) -> Ints | None:
         """Return what tells the texts of possible copies apart, 0 for other answers; None without any."""

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import SessionAnswers
-from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE
 from adaptive_eval.core.results_table import frame_of
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.stops import StopReason
-from scorio.sequential.parts import Bools, Floats, Ints
+from scorio.arrays import Bools, Floats, Ints
+from scorio.sequential.parts import VerdictCode
 
 Table = Literal["replicates", "pairs", "models"]
 
@@ -147,15 +147,15 @@ class SimulationResult:
     def wrong(self) -> Bools:
         """Winners that are none, shape (R, P): the wrong sign, or any winner between two true equals."""
         return np.asarray(
-            ((self.verdict == BETTER) & (self._gaps <= EQUAL))
-            | ((self.verdict == WORSE) & (self._gaps >= -EQUAL))
+            ((self.verdict == VerdictCode.BETTER) & (self._gaps <= EQUAL))
+            | ((self.verdict == VerdictCode.WORSE) & (self._gaps >= -EQUAL))
         )
 
     @property
     def wrong_tie(self) -> Bools:
         """Ties whose true difference is the margin or more, shape (R, P)."""
         margin = np.inf if self.margin is None else self.margin - EQUAL
-        return np.asarray((self.verdict == TIE) & (np.abs(self._gaps) >= margin))
+        return np.asarray((self.verdict == VerdictCode.TIE) & (np.abs(self._gaps) >= margin))
 
     @property
     def family_wise(self) -> Rate:
@@ -180,12 +180,16 @@ class SimulationResult:
 
     # ------------------------------------------------------------------ verdicts and cost
 
+    @property
+    def _won(self) -> Bools:
+        return np.isin(self.verdict, (VerdictCode.BETTER, VerdictCode.WORSE))
+
     def share(self, verdict: Literal["decided", "tie", "open"]) -> float:
         """Return the share of contrasts that ended with a winner, a tie, or undecided; NaN without any."""
         chosen = {
-            "decided": (self.verdict == BETTER) | (self.verdict == WORSE),
-            "tie": self.verdict == TIE,
-            "open": self.verdict == OPEN,
+            "decided": self._won,
+            "tie": self.verdict == VerdictCode.TIE,
+            "open": self.verdict == VerdictCode.OPEN,
         }
         if self.pairs:
             return float(chosen[verdict].mean())
@@ -259,9 +263,9 @@ class SimulationResult:
             "trials": self.total,
             "steps": self.steps,
             "time": self.time,
-            "winners": ((self.verdict == BETTER) | (self.verdict == WORSE)).sum(axis=1),
-            "ties": (self.verdict == TIE).sum(axis=1),
-            "open": (self.verdict == OPEN).sum(axis=1),
+            "winners": self._won.sum(axis=1),
+            "ties": (self.verdict == VerdictCode.TIE).sum(axis=1),
+            "open": (self.verdict == VerdictCode.OPEN).sum(axis=1),
             "wrong_winners": self.wrong.sum(axis=1),
             "wrong_ties": self.wrong_tie.sum(axis=1),
         }
@@ -275,10 +279,10 @@ class SimulationResult:
             "first": first,
             "second": second,
             "gap": self.gap,
-            "better": (self.verdict == BETTER).mean(axis=0),
-            "worse": (self.verdict == WORSE).mean(axis=0),
-            "tie": (self.verdict == TIE).mean(axis=0),
-            "open": (self.verdict == OPEN).mean(axis=0),
+            "better": (self.verdict == VerdictCode.BETTER).mean(axis=0),
+            "worse": (self.verdict == VerdictCode.WORSE).mean(axis=0),
+            "tie": (self.verdict == VerdictCode.TIE).mean(axis=0),
+            "open": (self.verdict == VerdictCode.OPEN).mean(axis=0),
             "wrong": self.wrong.mean(axis=0),
             "wrong_tie": self.wrong_tie.mean(axis=0),
             "mean_steps": np.where(decided.any(axis=0), steps, np.nan),

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from adaptive_eval.core.allocate import AllocationView
-from scorio.sequential.parts import Anytime, Bools, ContrastBlock, Floats
+from scorio.arrays import Bools, Floats
+from scorio.sequential.parts import Anytime, ContrastBlock
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Floats, floats
+from scorio.arrays import Floats, floats
 
 OPERATORS = {
     "above": (">", operator.gt),

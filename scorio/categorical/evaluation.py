@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats, Ints
+from scorio.arrays import Floats, Ints
 from scorio.categorical.schema import Schema, check_weights, get_schema
 from scorio.categorical.signals import Signals
 from scorio.categorical.thresholds import Thresholds

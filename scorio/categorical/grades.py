@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio._arrays import Floats, floats
+from scorio.arrays import Floats, floats
 from scorio.categorical.records import BINARY_SIGNALS, SIGNAL_TO_COLUMN, Columns, load_records
 from scorio.categorical.thresholds import Thresholds
 from scorio.eval import bayes

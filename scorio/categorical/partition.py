@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scorio._arrays import Floats
+from scorio.arrays import Floats
 from scorio.categorical.conditions import OTHERWISE, Condition, Variable
 from scorio.categorical.signals import BASE_SIGNALS, SignalKind
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio._arrays import Floats
+from scorio.arrays import Floats
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
 

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import first
-from scorio._arrays import Bools, Floats, Ints
+from scorio.arrays import Bools, Floats, Ints
 from scorio.categorical.conditions import Condition, Grammar, Values, Variable, finite_number, names_in, read
 from scorio.categorical.partition import check_partition
 from scorio.categorical.signals import BASE_SIGNALS, Signals

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arguments import first, positive
-from scorio._arrays import Bools, Floats, floats
+from scorio.arrays import Bools, Floats, floats
 
 _SLACK = 1e-6
 """Probabilities that a softmax in single precision returned may leave [0, 1] by this much."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio._arrays import floats
+from scorio.arrays import floats
 from scorio.categorical.conditions import finite_number
 from scorio.categorical.records import BINARY_SIGNALS, SIGNAL_TO_COLUMN
 from scorio.categorical.schema import Schema

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from numpy.typing import ArrayLike
 
 from scorio._arguments import beta_prior, resamples
-from scorio._arrays import Floats
+from scorio.arrays import Floats
 
 from ._inputs import BinaryTrials, Missing, read_binary
 from ._interval import Interval, credible_interval

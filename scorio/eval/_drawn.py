@@ -1,6 +1,6 @@
 """Metrics of `k` drawn trials that have no further parameters, and their posterior summaries."""
 
-from scorio._arrays import Floats
+from scorio.arrays import Floats
 
 from ._by_k import Moments, Prior, by_any_posterior, by_draws, by_posterior
 from ._inputs import BinaryTrials

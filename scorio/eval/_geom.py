@@ -6,7 +6,7 @@ from collections.abc import Callable
 from numpy.typing import ArrayLike
 
 from scorio._arguments import beta_prior, powers, resamples
-from scorio._arrays import Floats
+from scorio.arrays import Floats
 
 from ._inputs import BinaryTrials, Missing, read_binary
 from ._interval import Interval, credible_interval

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arguments import first, numbers, resamples
-from scorio._arrays import Bools, Floats, Integers, Ints
+from scorio.arrays import Bools, Floats, Integers, Ints
 
 from ._kernels._aggregate import Counted, row_sums
 from ._kernels._categories import category_counts

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arguments import credibility, numbers, positive, resamples, unit, whole
-from scorio._arrays import Floats, Ints, floats
+from scorio.arrays import Floats, Ints, floats
 
 from ._inputs import CategoryTrials, Missing, read_categories, read_prior
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats, floats
+from scorio.arrays import Floats, floats
 from scorio.rank._ties import Ranks, TieMethod, check_method, rank_groups
 
 

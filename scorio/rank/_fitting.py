@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import finite, positive, whole
-from scorio._arrays import Floats
+from scorio.arrays import Floats
 from scorio.eval._inputs import read_binary
 
 

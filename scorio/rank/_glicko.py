@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import at_least, finite, positive
-from scorio._arrays import Floats, Integers, floats
 from scorio._named import Outcomes
+from scorio.arrays import Floats, Integers, floats
 from scorio.rank._ranked import ByName, NamedRanking, Ranking, Rated, ScoredRanks, keeps_names, ranked
 from scorio.rank._ratings import DrawHandling, read_games
 from scorio.rank._ties import Ranks, TieMethod, rank_scores

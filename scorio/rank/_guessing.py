@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import finite, positive, whole
-from scorio._arrays import Bools, Floats, product
 from scorio._named import Outcomes
+from scorio.arrays import Bools, Floats, product
 from scorio.eval._inputs import Missing
 from scorio.rank._fitting import (
     SETTLED,

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arguments import positive, whole
-from scorio._arrays import Floats
 from scorio._named import Outcomes
+from scorio.arrays import Floats
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import SYMMETRIC, Prior, UniformPrior, read_prior_penalty, require_connected
 from scorio.rank._item_fit import ItemFit

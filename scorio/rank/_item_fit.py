@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scorio._arrays import Floats, product
+from scorio.arrays import Floats, product
 from scorio.rank._fitting import SETTLED, Prior, minimum, penalised, quadratic
 
 LARGEST_LOG_DISCRIMINATION = 4.0

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Floats, floats
+from scorio.arrays import Floats, floats
 
 Numbers: TypeAlias = NDArray[np.number[Any]]
 

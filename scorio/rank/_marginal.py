@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import inside, whole
-from scorio._arrays import Floats
 from scorio._named import Outcomes
+from scorio.arrays import Floats
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._ranked import (
     ByName,

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import finite, positive
-from scorio._arrays import Floats, product
 from scorio._named import Outcomes
+from scorio.arrays import Floats, product
 from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
     Derivatives,

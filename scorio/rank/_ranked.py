@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias, TypedDict, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Floats
 from scorio._named import Named, read_labels
+from scorio.arrays import Floats
 from scorio.eval._inputs import Missing
 from scorio.rank._ties import Ranks, TieMethod, rank_scores
 

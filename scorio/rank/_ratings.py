@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import finite, numbers, one_of, positive, whole
-from scorio._arrays import Floats, Integers, floats
 from scorio._named import Outcomes
+from scorio.arrays import Floats, Integers, floats
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._fitting import require_connected
 from scorio.rank._pairwise import pair_counts

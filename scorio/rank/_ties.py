@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arguments import one_of
-from scorio._arrays import Bools, Floats, Ints
+from scorio.arrays import Bools, Floats, Ints
 
 TieMethod: TypeAlias = Literal["competition", "competition_max", "dense", "avg", "ordinal"]
 Ranks: TypeAlias = Ints | Floats

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats, floats
+from scorio.arrays import Floats, floats
 from scorio.eval._inputs import Missing, read_categories, read_prior
 from scorio.eval._kernels import _categories
 from scorio.rank._ranked import Ranking, ranked

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, overload
 from numpy.typing import ArrayLike
 
 from scorio._arguments import at_least, finite, positive
-from scorio._arrays import floats
 from scorio._named import Outcomes
+from scorio.arrays import floats
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._ranked import ByName, NamedRanking, Ranking, ScoredRanks, keeps_names, ranked
 from scorio.rank._ratings import DrawHandling, read_games

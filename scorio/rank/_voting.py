@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import one_of, positive
-from scorio._arrays import Bools, Floats, Ints
 from scorio._named import Outcomes
+from scorio.arrays import Bools, Floats, Ints
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._ranked import ByName, NamedRanking, Ranking, ScoredRanks, keeps_names, ranked
 from scorio.rank._ties import Ranks, TieMethod, rank_scores

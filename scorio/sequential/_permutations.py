@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scorio._arrays import Floats, Ints, floats
+from scorio.arrays import Floats, Ints, floats
 
 _SLACK = 1e-12
 """Slack of a comparison of sums of shares, for rounding."""

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arguments import bounds_pair, positive
-from scorio._arrays import Bools, Floats, Integers, Ints
 from scorio._named import Labels, Outcomes, frame_labels, is_frame
+from scorio.arrays import Bools, Floats, Integers, Ints
 from scorio.eval._inputs import Missing, as_array, missing_mask, read_trials, refuse_masked
 from scorio.sequential.contrasts import Target
-from scorio.sequential.moments import MISSING, MOMENT_LEVELS, unit_scores
+from scorio.sequential.moments import MOMENT_LEVELS, Mark, unit_scores
 from scorio.sequential.trial_sequence import TrialSequence
 
 Order: TypeAlias = "int | Sequence[int] | Integers | None"
@@ -154,7 +154,7 @@ class ReadOutcomes:
                 "up the shorter with a value that `missing` names"
             )
         longest = max(questions for questions, _ in shapes)
-        found = np.full((len(shapes), longest, shapes[0][1]), MISSING, dtype=np.int64)
+        found = np.full((len(shapes), longest, shapes[0][1]), Mark.MISSING, dtype=np.int64)
         for categories, model in zip(found, self.models, strict=True):
             categories[: len(model.values)] = self._categories(model)
         return found
@@ -175,7 +175,7 @@ class ReadOutcomes:
         scale = self.scale
         if scale.numbers:
             found = np.searchsorted(scale.scores, scale.unit(model.values))
-            return np.where(model.absent, MISSING, found)
+            return np.where(model.absent, Mark.MISSING, found)
         missing = model.absent if model.absent.any() else None
         return read_trials(model.argument, model.values, scale.scores.size, missing)
 

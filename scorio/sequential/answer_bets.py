@@ -30,12 +30,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import AT_ONCE, Bools, Floats, Ints
+from scorio.arrays import AT_ONCE, Bools, Floats, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ON_CLUSTERS, RATES
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import log_mean
-from scorio.sequential.moments import KNOWN
+from scorio.sequential.moments import Mark
 from scorio.sequential.pairs import running
 from scorio.sequential.trial_sequence import RunSequence
 
@@ -286,7 +286,7 @@ class AnswerBets:
         lost = copied = None
         if min(first.min(initial=0), second.min(initial=0)) < 0:
             absent = (first < 0) | (second < 0)
-            lost = absent & (first != KNOWN) & (second != KNOWN)
+            lost = absent & (first != Mark.KNOWN) & (second != Mark.KNOWN)
             gap = np.where(absent, 0.0, gap)
         if cells.copied is not None:
             copied = cells.copied[models[0], start:stop] | cells.copied[models[1], start:stop]

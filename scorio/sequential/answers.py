@@ -10,16 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats, Integers, Ints
+from scorio.arrays import Floats, Integers, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import cluster_spread
 from scorio.sequential.contrasts import ContrastBlock, Target, combined, score_block
 from scorio.sequential.control import stored_answers
-from scorio.sequential.moments import KNOWN, NOT_YET
+from scorio.sequential.moments import Mark
 from scorio.sequential.trial_sequence import RunSequence
-
-FINISHED = 2**62
-"""Trials of a model with stored results: more than any model can have."""
 
 
 class Answers:
@@ -43,6 +40,9 @@ class Answers:
         κ of the scores, ln(1/level).
     """
 
+    FINISHED = 2**62
+    """Trials of a model with stored results: more than any model can have."""
+
     def __init__(
         self,
         run_sequence: RunSequence,
@@ -59,12 +59,12 @@ class Answers:
         self.guard = guard
         self.clusters = tuple(clusters or [None] * len(self.cells))
         models = cells[0].models
-        self.complete = [0] * asked + [FINISHED] * (models - asked)
+        self.complete = [0] * asked + [Answers.FINISHED] * (models - asked)
         """Completed trials of each model, absorbed or not."""
         self.progress: Ints = np.array(self.complete, dtype=np.int64)
         self._turns: list[list[int]] = [[] for _ in range(asked)]  # where a model becomes exact, or not
         small = np.result_type(*(one.categories.dtype for one in self.cells))
-        self.answers: Integers = np.full((asked, 64), NOT_YET, dtype=small)
+        self.answers: Integers = np.full((asked, 64), Mark.NOT_YET, dtype=small)
         """Category at each index of each model, also beyond its common prefix; NOT_YET if it is awaited."""
         self._told: Ints = np.zeros((models, 64), dtype=np.int64)
         """Log position, from 1, of each index; in a prefix, that by which all before was told too."""
@@ -79,10 +79,10 @@ class Answers:
 
     def category(self, model: int, index: int) -> int | None:
         """Return the category at an index, MISSING or DROPPED; None if it is not completed."""
-        answer = NOT_YET
+        answer = Mark.NOT_YET
         if index < self.furthest[model]:
             answer = int(self.answers[model, index])
-        if answer == NOT_YET:
+        if answer == Mark.NOT_YET:
             return None
         return answer
 
@@ -100,7 +100,7 @@ class Answers:
             return
         answers, positions = self.answers[model], self._told[model]
         latest = positions[index - 1] if index else 0
-        while index < self.furthest[model] and answers[index] != NOT_YET:
+        while index < self.furthest[model] and answers[index] != Mark.NOT_YET:
             positions[index] = latest = max(latest, positions[index])
             index += 1
         self.complete[model] = index
@@ -126,7 +126,7 @@ class Answers:
 
     def _widen(self, width: int) -> None:
         more = ((0, 0), (0, width - self.answers.shape[1]))
-        self.answers = np.pad(self.answers, more, constant_values=NOT_YET)
+        self.answers = np.pad(self.answers, more, constant_values=Mark.NOT_YET)
         self._told = np.pad(self._told, more)
         if self.costs is not None:
             self.costs = np.pad(self.costs, more)
@@ -198,7 +198,7 @@ class Answers:
 
         An index that needs no trial has the position of the trial before it, however much later it counts.
         """
-        known = self.answers[model, index : self.progress[model]] == KNOWN
+        known = self.answers[model, index : self.progress[model]] == Mark.KNOWN
         index += int(np.append(known, False).argmin())
         if index < self.progress[model]:
             return int(self._told[model, index])

@@ -40,12 +40,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import AT_ONCE, Bools, Floats, Integers, Ints, floats
+from scorio.arrays import AT_ONCE, Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target
 from scorio.sequential.control import StoredAnswers, control
 from scorio.sequential.evidence import MIXTURE
-from scorio.sequential.moments import DROPPED, MISSING, fit_prior
+from scorio.sequential.moments import Mark, fit_prior
 from scorio.sequential.trial_bets import MOST, TrialBets, worst_lead
 from scorio.sequential.trial_sequence import RunSequence
 
@@ -396,7 +396,7 @@ class ScoreBets:
             if end == begin:
                 continue
             path = self.cells[number].path(self.models[rows], begin, end)
-            answered = self.cells[number].categories[self.models[rows], begin:end] != MISSING
+            answered = self.cells[number].categories[self.models[rows], begin:end] != Mark.MISSING
             before = np.where(path.fresh, self.values[rows, None], path.before)
             gain = np.where(answered, path.after - before, 0.0)
             change[:, task == number] = self._weight[number] * gain
@@ -439,7 +439,7 @@ class _Groups:
 def _with_missing(cells: Cells, categories: Integers) -> Floats:
     """Return scores: infinite of a lost or dropped trial, not a number of one that needed no answer."""
     known = np.where(categories < 0, np.nan, cells.scores[np.maximum(categories, 0)])
-    return np.where((categories == MISSING) | (categories == DROPPED), inf, known)
+    return np.where((categories == Mark.MISSING) | (categories == Mark.DROPPED), inf, known)
 
 
 def _log_sum(values: Floats) -> Floats:

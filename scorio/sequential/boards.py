@@ -15,7 +15,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import AT_ONCE, Bools, Floats, Ints, floats
+from scorio.arrays import AT_ONCE, Bools, Floats, Ints, floats
 from scorio.sequential.answers import Answers
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts, Target
@@ -31,7 +31,7 @@ from scorio.sequential.evidence import (
 )
 from scorio.sequential.families import family as family_of
 from scorio.sequential.fixed import fixed_passes
-from scorio.sequential.fold import NEVER, OPEN, STEP_BITS, TIE, Event, Fold, Levels, Piece, moments
+from scorio.sequential.fold import NEVER, STEP_BITS, Event, Fold, Levels, Piece, VerdictCode, moments
 from scorio.sequential.rules import Rule
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 
@@ -325,7 +325,7 @@ class Board:
         for a population, more trials of the same questions add little.
         """
         contrasts, verdict, asked = self.contrasts, self.fold.verdict, len(self.answers.furthest)
-        decided = np.flatnonzero((verdict != OPEN) & ~contrasts.single & ~contrasts.claimed)
+        decided = np.flatnonzero((verdict != VerdictCode.OPEN) & ~contrasts.single & ~contrasts.claimed)
         has_stored = self.answers.progress.size > asked
         if decided.size == 0 or has_stored or self.answers.target != "benchmark":
             return None
@@ -333,7 +333,7 @@ class Board:
         for weight, cells in zip(self.answers.weights, self.answers.cells, strict=True):
             noise += weight * weight * cells.mean_noise() / cells.sequence.questions
         of_tie = self.margin or 1.0  # without a margin only models without noise are tied
-        to_find = np.where(verdict == TIE, of_tie, np.abs(self.latest.difference))[decided]
+        to_find = np.where(verdict == VerdictCode.TIE, of_tie, np.abs(self.latest.difference))[decided]
         if not (to_find > 0.0).all():
             return None
         both = noise[contrasts.first[decided]] + noise[contrasts.second[decided]]
@@ -384,7 +384,7 @@ class Board:
         """Yield undecided contrasts that can be read on together, with the step to read to."""
         far, fold = self.answers.progress, self.fold
         limit = np.minimum(far[self.contrasts.first], far[self.contrasts.partner])
-        ready = ((fold.verdict == OPEN) & (limit > fold.progress)).nonzero()[0]
+        ready = (fold.undecided & (limit > fold.progress)).nonzero()[0]
         if ready.size == 0:
             return
         key = fold.progress[ready] * (int(limit.max()) + 1) + limit[ready]
@@ -413,7 +413,7 @@ class Board:
         return [Call(one, *values) for one, values in zip(events, estimates, strict=True)]
 
     def _forget(self) -> None:
-        undecided = self.fold.verdict == OPEN
+        undecided = self.fold.undecided
         if undecided.any():
             self.answers.forget(max(int(self.fold.progress[undecided].min()) - 1, 0))
 
@@ -421,7 +421,7 @@ class Board:
 
     def _needed(self, fold: Fold) -> Bools:
         if self._needs is None:
-            return np.asarray((fold.verdict == OPEN) & ~fold.lost)
+            return fold.undecided & ~fold.lost
         return self._needs(self._known(fold))
 
     def _known(self, fold: Fold) -> Known:

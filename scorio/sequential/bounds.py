@@ -14,7 +14,7 @@ from math import log
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats
+from scorio.arrays import Bools, Floats
 from scorio.sequential.answer_bets import FEW, ON_QUESTIONS
 from scorio.sequential.betting import most_winnings
 from scorio.sequential.clusters import ON_CLUSTERS, RATES

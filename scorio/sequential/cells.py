@@ -12,38 +12,22 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Integers, Ints
+from scorio.arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.copies import Copies
 from scorio.sequential.flips import Flips
 from scorio.sequential.moments import (
-    DROPPED,
-    KNOWN,
-    MISSING,
     MOMENT_LEVELS,
     POOLED,
+    Mark,
     PathBlock,
     ScorePrior,
     avg_variance,
     cell_sums,
     fit_prior,
     shares,
-    unit_scores,
 )
 from scorio.sequential.rounds import Rounds, round_share
 from scorio.sequential.trial_sequence import TrialSequence
-
-__all__ = [
-    "DROPPED",
-    "KNOWN",
-    "MISSING",
-    "Cells",
-    "PathBlock",
-    "ScorePrior",
-    "fit_prior",
-    "shares",
-    "unit_scores",
-]
-
 
 _FIELDS = len(fields(PathBlock))
 
@@ -79,7 +63,7 @@ class Cells:
     progress : ndarray of int64, shape (L,)
         Steps of the sequence absorbed per model.
     categories : ndarray of int, the smallest that holds all, shape (L, capacity)
-        The category at each absorbed step; :data:`MISSING` if there was no answer.
+        The category at each absorbed step; :attr:`Mark.MISSING` if there was no answer.
     copied : ndarray of bool, shape (L, capacity), or None
         Steps whose answer may be a copy of an earlier one; None while there is none (:meth:`doubt`).
     exact : ndarray of bool, shape (L,)
@@ -120,7 +104,7 @@ class Cells:
         self.counts = np.zeros((models, sequence.questions, self.levels.size), dtype=self.shares.dtype)
         self.progress = np.zeros(models, dtype=np.int64)
         smallest = np.min_scalar_type(-1 - scores.size)
-        self.categories = np.full((models, 64), MISSING, dtype=smallest)
+        self.categories = np.full((models, 64), Mark.MISSING, dtype=smallest)
         self.copied: Bools | None = None
         self._copies = Copies(sequence.questions)
         self.missing: list[list[int]] = [[] for _ in range(models)]
@@ -140,7 +124,7 @@ class Cells:
 
     def _take_scores(self, scores: Floats, moments: bool) -> None:
         self.scores = scores
-        self.worth = np.append(scores, [0.0] * -DROPPED)  # what has no answer scores nothing
+        self.worth = np.append(scores, [0.0] * -Mark.DROPPED)  # what has no answer scores nothing
         self.shares = shares(scores, moments=moments)
 
     def set_score(self, category: int, score: float) -> None:
@@ -175,7 +159,7 @@ class Cells:
         models : ndarray of int, shape (I,)
             Models, each at most once, with equal :attr:`progress`.
         categories : ndarray of int, shape (I, K)
-            Their categories at the next K steps; :data:`MISSING` for a trial without an answer.
+            Their categories at the next K steps; :attr:`Mark.MISSING` for a trial without an answer.
         costs : ndarray of float, shape (I, K), optional
             What these trials cost; 0 if it is not known.
 
@@ -186,7 +170,7 @@ class Cells:
         """
         if categories.size == 0:
             return
-        if categories.min() < DROPPED or categories.max() >= self.scores.size:
+        if categories.min() < Mark.DROPPED or categories.max() >= self.scores.size:
             raise ValueError(f"categories must lie in -1..{self.scores.size - 1}, got {categories}")
         start = int(self.progress[models[0]])
         if (self.progress[models] != start).any():
@@ -194,7 +178,7 @@ class Cells:
         stop = start + categories.shape[1]
         self._reserve(stop)
         self.categories[models, start:stop] = categories
-        missing = (categories == MISSING) | (categories == DROPPED)
+        missing = (categories == Mark.MISSING) | (categories == Mark.DROPPED)
         if missing.any():
             for row, model in enumerate(models.tolist()):
                 self.missing[model].extend((start + np.flatnonzero(missing[row])).tolist())
@@ -281,7 +265,7 @@ class Cells:
         row, column = np.nonzero(categories >= 0)
         at = (models[row], questions[row, column])
         np.add.at(self.counts, at, self.shares[categories[row, column]])
-        row, column = np.nonzero(categories == MISSING)
+        row, column = np.nonzero(categories == Mark.MISSING)
         np.add.at(self.lost, (models[row], questions[row, column]), 1)
         seen = np.maximum(sums[4], 1.0)
         self._sums[:, models] = sums[:, :, -1]
@@ -336,7 +320,7 @@ class Cells:
         if not answered:
             deltas[:, :, 1:][:, ~present] = 0.0
         if not answered or self.lost[models].any():
-            deltas[7:, :, 1:] = self._lost_shares(rows, questions, categories == MISSING, n, y)
+            deltas[7:, :, 1:] = self._lost_shares(rows, questions, categories == Mark.MISSING, n, y)
         path = deltas.cumsum(axis=2)[:, :, 1:]
         self._sums[:, models] = path[:, :, -1]
         self.counts[rows, questions] = counts + self.shares[categories]
@@ -542,7 +526,7 @@ class Cells:
 
     def _reserve(self, stop: int) -> None:
         if stop > self.categories.shape[1]:
-            grown = np.full((self.models, stop + stop // 2), MISSING, dtype=self.categories.dtype)
+            grown = np.full((self.models, stop + stop // 2), Mark.MISSING, dtype=self.categories.dtype)
             grown[:, : self.categories.shape[1]] = self.categories
             self.categories = grown
             if self.copied is not None:

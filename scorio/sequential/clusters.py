@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Bools, Floats, Integers
+from scorio.arrays import Bools, Floats, Integers
 from scorio.sequential.cells import Cells
 from scorio.sequential.evidence import log_mean
 from scorio.sequential.moments import cell_sums

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import credibility, finite
-from scorio._arrays import Floats, Ints
 from scorio._named import Named, Outcomes, name_of, plotting
+from scorio.arrays import Floats, Ints
 from scorio.eval._inputs import Missing
 from scorio.sequential._recorded import Order, Range, ScoreScale, lay_out, read_each, read_models
 from scorio.sequential.boards import Board, strictest_level
-from scorio.sequential.contrasts import SINGLE, Contrasts, Target
+from scorio.sequential.contrasts import Contrasts, Target
 from scorio.sequential.courses import interval
-from scorio.sequential.fold import BETTER, OPEN, TIE, WORSE, Course, Piece
+from scorio.sequential.fold import Course, Piece, VerdictCode
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence
 
@@ -299,7 +299,11 @@ def compare(
         numbers=scale.numbers,
     )
     read = _Reading(board, categories, made)
-    verdicts: dict[int, Verdict] = {BETTER: "first", WORSE: "second", TIE: "tie"}
+    verdicts: dict[int, Verdict] = {
+        VerdictCode.BETTER: "first",
+        VerdictCode.WORSE: "second",
+        VerdictCode.TIE: "tie",
+    }
     low, high, difference = *read.interval(), read.course.difference[0]
     return Comparison(
         verdict=verdicts.get(read.verdict, "open"),
@@ -413,7 +417,7 @@ class ScoreCourse:
                     f"got {against!r}"
                 )
             value, width = [self._level, 0.0], [np.nan, 0.0]
-        first, second = np.zeros(len(value), dtype=np.int64), np.full(len(value), SINGLE)
+        first, second = np.zeros(len(value), dtype=np.int64), np.full(len(value), Contrasts.SINGLE)
         none = np.full(len(value), np.nan)
         self.board = Board.of_pairs(
             sequence,
@@ -445,13 +449,13 @@ class ScoreCourse:
         ends = interval(course, self.board.alpha)
         low, high = (np.clip(end[line], 0.0, 1.0) for end in ends)
         begin, self._steps = self._steps, self._steps + low.size
-        verdict = OPEN
+        verdict = VerdictCode.OPEN
         if self._measured:
             verdict = int(fold.verdict[0])
         after = np.arange(begin + 1, self._steps + 1) >= fold.decided_at[0]
-        if verdict == BETTER:
+        if verdict == VerdictCode.BETTER:
             low = np.where(after & (high > level), np.maximum(low, level), low)
-        elif verdict == WORSE:
+        elif verdict == VerdictCode.WORSE:
             high = np.where(after & (low < level), np.minimum(high, level), high)
         if self._steps > self._path.shape[1]:
             self._path = np.pad(self._path, ((0, 0), (0, self._steps)))
@@ -466,8 +470,8 @@ class ScoreCourse:
         trials = self._steps
         if self.against is not None:
             said = int(fold.verdict[0])
-            verdict = {BETTER: "above", WORSE: "below"}.get(said, "open")
-            trials = self._steps if said == OPEN else int(fold.decided_at[0])
+            verdict = {VerdictCode.BETTER: "above", VerdictCode.WORSE: "below"}.get(said, "open")
+            trials = self._steps if said == VerdictCode.OPEN else int(fold.decided_at[0])
             level, log_e = strictest_level(self.board), float(fold.latest.statistic[0])
             e_value = min(exp(min(log_e, 700.0)), 1.0 / level)
             p_value = max(exp(-max(log_e, 0.0)), level)
@@ -532,11 +536,11 @@ class _Reading:
         margin = self.margin
         (low,), (high,) = interval(self.course, self.alpha, margin)
         after = np.arange(low.size) >= self.trials - 1
-        if self.verdict == BETTER:
+        if self.verdict == VerdictCode.BETTER:
             low = np.where(after & (high > 0.0), np.maximum(low, 0.0), low)
-        elif self.verdict == WORSE:
+        elif self.verdict == VerdictCode.WORSE:
             high = np.where(after & (low < 0.0), np.minimum(high, 0.0), high)
-        elif self.verdict == TIE and margin is not None:
+        elif self.verdict == VerdictCode.TIE and margin is not None:
             low = np.where(after & (high > -margin), np.maximum(low, -margin), low)
             high = np.where(after & (low < margin), np.minimum(high, margin), high)
         return low, high

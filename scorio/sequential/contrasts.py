@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Integers, Ints
+from scorio.arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.clusters import Spread
 from scorio.sequential.evidence import FLOOR, GUARD, tie_variance
 from scorio.sequential.moments import PathBlock
@@ -26,8 +26,6 @@ Target = Literal["benchmark", "population"]
 Noise = tuple[Floats, Floats, Floats, Floats]
 """w and u summed over models, the smaller G, the smaller R."""
 
-SINGLE = -1
-"""Second model of a contrast of one model with a number, or of a score to be measured."""
 ENOUGH_NOISE = 2.0
 """Σ n v at which the empirical-Bayes noise of a model is trusted."""
 TRUST = 8.0
@@ -44,7 +42,7 @@ class Contrasts:
     Parameters
     ----------
     first, second : ndarray of int64, shape (P,)
-        Models of each contrast; `second` is :data:`SINGLE` if there is one only.
+        Models of each contrast; `second` is :attr:`SINGLE` if there is one only.
     value : ndarray of float, shape (P,)
         The number that a single model is compared with, in unit scores; 0 for a pair.
     width : ndarray of float, shape (P,)
@@ -64,6 +62,9 @@ class Contrasts:
     width: Floats
     claim: Floats
 
+    SINGLE: ClassVar[int] = -1
+    """Second model of a contrast of one model with a number, or of a score to be measured."""
+
     @classmethod
     def pairs(cls, models: int) -> Contrasts:
         """Return all pairs of so many models."""
@@ -74,7 +75,7 @@ class Contrasts:
     @cached_property
     def single(self) -> Bools:
         """Contrasts of one model."""
-        return np.asarray(self.second == SINGLE)
+        return np.asarray(self.second == Contrasts.SINGLE)
 
     @cached_property
     def partner(self) -> Ints:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from scorio._arrays import Bools, Floats
+from scorio.arrays import Bools, Floats
 from scorio.sequential.cells import Cells
 
 ONE_MODEL: Final = 0.5

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats, Integers, Ints, floats
+from scorio.arrays import Floats, Integers, Ints, floats
 from scorio.sequential.moments import PathBlock
 
 _TERMS = 6

@@ -6,7 +6,7 @@ from math import log, log1p
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Bools, Floats, Ints
+from scorio.arrays import Bools, Floats, Ints
 from scorio.sequential.answer_bets import AnswerBets
 from scorio.sequential.answers import Answers
 from scorio.sequential.betting import ScoreBets
@@ -21,7 +21,7 @@ from scorio.sequential.evidence import (
     log_evidence_of_claim,
     measured_radius,
 )
-from scorio.sequential.fold import BETTER, TIE, WORSE, Course, Levels
+from scorio.sequential.fold import Course, Levels, VerdictCode
 from scorio.sequential.pairs import PairReader, Reader, ReaderOptions, ScoreReader
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.rules import ExactReader, Rule
@@ -314,14 +314,15 @@ class Intervals:
         bet = self.bets[rows]
         evidence = log_evidence(difference, variance, self.margin)
         rejected = bet | (evidence > -log(self.alpha))
-        better = (verdict[rows] == BETTER) & rejected & np.where(bet, high > 0.0, difference > 0.0)
-        worse = (verdict[rows] == WORSE) & rejected & np.where(bet, low < 0.0, difference < 0.0)
+        said = verdict[rows]
+        better = (said == VerdictCode.BETTER) & rejected & np.where(bet, high > 0.0, difference > 0.0)
+        worse = (said == VerdictCode.WORSE) & rejected & np.where(bet, low < 0.0, difference < 0.0)
         least, most = np.where(better, 0.0, -np.inf), np.where(worse, 0.0, np.inf)
         claimed, bound = self.contrasts.claimed[rows], -self.contrasts.claim[rows]
-        least = np.where(claimed, np.where(verdict[rows] == BETTER, bound, -np.inf), least)
-        most = np.where(claimed, np.where(verdict[rows] == WORSE, bound, np.inf), most)
+        least = np.where(claimed, np.where(said == VerdictCode.BETTER, bound, -np.inf), least)
+        most = np.where(claimed, np.where(said == VerdictCode.WORSE, bound, np.inf), most)
         if self.margin is not None:
-            tie = (verdict[rows] == TIE) & ~measured
+            tie = (said == VerdictCode.TIE) & ~measured
             least = np.where(tie, -self.margin, least)
             most = np.where(tie, self.margin, most)
         return np.maximum(low, least), np.minimum(high, most)
@@ -329,7 +330,8 @@ class Intervals:
     def _of_widths(self, rows: Rows, verdict: Ints, variance: Floats) -> Floats:
         """Return half-widths of scores at the look that has ended their measurement, or at any before it."""
         at_the_look = measured_radius(variance, self.alpha / self.contrasts.widths[rows])
-        return np.where(verdict[rows] == TIE, at_the_look, self.of_scores(variance, measured=True))
+        before = self.of_scores(variance, measured=True)
+        return np.where(verdict[rows] == VerdictCode.TIE, at_the_look, before)
 
     def of_scores(self, variance: Floats, *, measured: bool = False) -> Floats:
         """Return half-widths of the anytime intervals of scores, `measured` or not.

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats, floats
+from scorio.arrays import Floats, floats
 
 MIXTURE: Final = ((0.75, 0.05), (0.25, 0.2))
 """(weight, standard deviation τ) of the mixture over true differences."""

@@ -5,7 +5,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Ints, floats
+from scorio.arrays import Ints, floats
 
 
 def fixed_passes(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import credibility, one_of, whole
-from scorio._arrays import Floats, Integers, floats
+from scorio.arrays import Floats, Integers, floats
 from scorio.eval._inputs import Missing, read_categories, read_question_weights
 from scorio.sequential._permutations import DRAWN_TOGETHER, p_within_questions
 from scorio.sequential._recorded import Range, ReadOutcomes, counted, read_each

@@ -12,7 +12,7 @@ from math import exp, inf, log
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Floats, Integers
+from scorio.arrays import Floats, Integers
 
 SHARES = {0.0: 0.5, 0.2: 0.125, 0.4: 0.125, 0.6: 0.125, 0.8: 0.125}
 """Alternatives to a chance d, as shares of it, with the weights of the mixture: half on no flips at all."""

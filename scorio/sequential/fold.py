@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio._arrays import AT_ONCE, Bools, Floats, Ints
+from scorio.arrays import AT_ONCE, Bools, Floats, Ints
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence_above
 from scorio.sequential.families import Family
 
@@ -33,8 +33,15 @@ Signs = NDArray[np.int8]
 Looks = NDArray[np.void]
 """Elements of the kind :data:`_LOOK`."""
 
-OPEN, BETTER, WORSE, TIE = 0, 1, -1, 2
-"""Verdicts of a contrast."""
+
+class VerdictCode:
+    """Verdicts of contrasts, as arrays hold them."""
+
+    OPEN = 0
+    BETTER = 1
+    WORSE = -1
+    TIE = 2
+
 
 STEP_BITS = 24
 """A moment is a log position, then a step: several steps of a contrast may fall on one position."""
@@ -216,6 +223,11 @@ class Fold:
         self.needed = needed(self)
 
     @property
+    def undecided(self) -> Bools:
+        """Contrasts without a verdict."""
+        return np.asarray(self.verdict == VerdictCode.OPEN)
+
+    @property
     def position(self) -> int:
         """The position of the log up to which it is read."""
         return self.now >> STEP_BITS
@@ -245,7 +257,7 @@ class Fold:
 
     def drop(self, rows: Bools) -> None:
         """Drop undecided contrasts: they get no more answers."""
-        self.lost |= rows & (self.verdict == OPEN)
+        self.lost |= rows & self.undecided
         self.update_needed()
 
     def read(
@@ -291,7 +303,7 @@ class Fold:
         for rows, begins, course in pieces:
             # Where a call has ended all, what came after it is not read: it depends on who looked when.
             steps = (begins <= end).sum(axis=1)
-            lines = np.flatnonzero((self.verdict[rows] == OPEN) & (steps > 0))
+            lines = np.flatnonzero((self.verdict[rows] == VerdictCode.OPEN) & (steps > 0))
             self.latest.put(rows[lines], course, lines, steps[lines] - 1)
             self.progress[rows] += steps
             self.now = max(self.now, min(int(begins[:, -1].max()), end))
@@ -314,7 +326,7 @@ class Fold:
         for piece in pieces:
             statistic[piece.rows] = piece.course.statistic[:, -1]
             tie[piece.rows] = np.maximum(tie[piece.rows], piece.course.tie.max(axis=1))
-        open_ = self.verdict == OPEN
+        open_ = self.undecided
         calls = 0
         while True:
             winner = np.full(statistic.shape, self.levels.winner(self.won + calls))
@@ -338,10 +350,10 @@ class Fold:
         sign = self.latest.sign[row]
         threshold = float(self.thresholds(np.array([row]), np.array([sign]))[0])
         if won:
-            self.verdict[row] = BETTER if sign > 0 else WORSE
+            self.verdict[row] = VerdictCode.BETTER if sign > 0 else VerdictCode.WORSE
             self._count(row)
         else:
-            self.verdict[row] = TIE
+            self.verdict[row] = VerdictCode.TIE
             self.tied += not self._measured[row]
         self.decided_at[row] = step
         return Event(row, int(self.verdict[row]), step, self.position, threshold)
@@ -350,7 +362,7 @@ class Fold:
         """Count a winner, or a claim that holds or fails."""
         if not self._claimed[row]:
             self.won += 1
-        elif self.verdict[row] == BETTER:
+        elif self.verdict[row] == VerdictCode.BETTER:
             self.held += 1
         else:
             self.failed += 1
@@ -388,7 +400,7 @@ class _Candidates:
             next_step[piece.rows] = piece.moment[:, 0]
         # What was read before lasts until the next step of a contrast. It is a piece of one step, number -1.
         before = Course._make(values[:, None] for values in fold.latest)
-        ready = fold.reached(every[:, None], before, *thresholds) & (fold.verdict == OPEN)[:, None]
+        ready = fold.reached(every[:, None], before, *thresholds) & fold.undecided[:, None]
         old = Piece(every, np.full((every.size, 1), -1), before)
         self._fold, self._pieces = fold, [*pieces, old]
         parts = [_looks(fold, -1, old, ready, next_step)]
@@ -408,7 +420,7 @@ class _Candidates:
         fold, column = self._fold, self._column
         until, row, begins = column["until"], column["row"], column["moment"]
         front = np.concatenate([self._front, self._looks_until(fold.now)])
-        self._front = front[(until[front] > fold.now) & (fold.verdict[row[front]] == OPEN)]
+        self._front = front[(until[front] > fold.now) & (fold.verdict[row[front]] == VerdictCode.OPEN)]
         moment, ready = self._ready(self._front)
         while moment == NEVER and self._next < begins.size:
             further = self._looks_until(begins[min(self._next + AT_ONCE, begins.size) - 1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scorio._arrays import Floats, Ints
+from scorio.arrays import Floats, Ints
 from scorio.sequential.answers import Answers
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import TRUST, contrast_variance

@@ -32,7 +32,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats
+from scorio.arrays import Bools, Floats
 from scorio.sequential.clusters import RATES
 from scorio.sequential.evidence import log_mean
 

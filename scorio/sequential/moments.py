@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Bools, Floats, Integers, Ints, floats
+from scorio.arrays import Bools, Floats, Integers, Ints, floats
 
 POOLED = 1e4
 """Prior strength that stands for "no variance between questions"."""
 
 
-class Mark(IntEnum):
-    """What stands in the place of a category."""
+class Mark:
+    """What stands in the place of a category, as arrays hold it."""
 
     MISSING = -1  # the trial got no answer
     KNOWN = -2  # the step needs no trial: the model repeats its answers, and has answered the question
     NOT_YET = -3  # the trial is not completed
     DROPPED = -4  # a repeat that does not count, as if it had not been asked
-
-
-MISSING, KNOWN, NOT_YET, DROPPED = (int(mark) for mark in Mark)
 
 
 def unit_scores(weights: ArrayLike) -> Floats:
@@ -86,8 +82,8 @@ def shares(scores: Floats, *, moments: bool) -> NDArray[Any]:
     [0.375, 0.75, -0.125]
     """
     if not moments:
-        return np.pad(np.eye(scores.size, dtype=np.int32), ((0, len(Mark)), (0, 0)))
-    table = np.zeros((scores.size + len(Mark), MOMENT_LEVELS.size))
+        return np.pad(np.eye(scores.size, dtype=np.int32), ((0, -Mark.DROPPED), (0, 0)))
+    table = np.zeros((scores.size - Mark.DROPPED, MOMENT_LEVELS.size))
     none, half, one = table[: scores.size].T
     half[:] = np.round(4.0 * scores * (1.0 - scores) * 2**36) / 2**36
     one[:] = np.round(scores * (2.0 * scores - 1.0) * 2**36) / 2**36

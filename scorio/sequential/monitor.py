@@ -14,7 +14,7 @@ from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
 from scorio.sequential.comparison import ModelScore, ScoreCourse
 from scorio.sequential.contrasts import Target
-from scorio.sequential.moments import MISSING, NOT_YET
+from scorio.sequential.moments import Mark
 from scorio.sequential.rules import Anytime
 from scorio.sequential.standings import Settings, Standings, standings
 from scorio.sequential.trial_sequence import TrialSequence
@@ -45,7 +45,7 @@ class _Intake:
     def category(self, outcome: Outcome, cells: Cells) -> int:
         """Return the category of an outcome, or the mark of one that stays without an answer."""
         if outcome is None or self._marks_missing(outcome):
-            return MISSING
+            return Mark.MISSING
         if self.scale.numbers:
             return self._of_number(outcome, cells)
         categories = range(self.scale.scores.size)
@@ -213,7 +213,7 @@ class Monitor:
         """Outcomes of each model that came before their turn and count once the gap is closed."""
         answers = self._board.answers
         ends = zip(answers.complete, answers.answers, strict=True)
-        return tuple(int((row[complete:] != NOT_YET).sum()) for complete, row in ends)
+        return tuple(int((row[complete:] != Mark.NOT_YET).sum()) for complete, row in ends)
 
     def _row(self, model: str) -> int:
         one_of("model", model, self.names)

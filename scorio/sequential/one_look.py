@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio._arrays import Floats, Integers, floats
+from scorio.arrays import Floats, Integers, floats
 
 MOST_FLIPPED = 20
 """Groups up to which all patterns of their signs are counted: a million patterns."""

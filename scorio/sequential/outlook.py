@@ -17,7 +17,7 @@ from math import exp, log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Ints
+from scorio.arrays import Bools, Floats, Ints
 from scorio.sequential.answer_bets import ON_ANSWERS, ON_QUESTIONS, bet_steps, least_lead
 from scorio.sequential.answers import Answers
 from scorio.sequential.boards import Board
@@ -33,7 +33,7 @@ from scorio.sequential.evidence import (
     tie_boundary,
     tie_variance,
 )
-from scorio.sequential.fold import OPEN, Levels
+from scorio.sequential.fold import Levels
 from scorio.sequential.moments import cell_sums
 from scorio.sequential.trial_sequence import MAX_REPEATS, REPEAT_EVERY
 
@@ -539,7 +539,7 @@ def simulate_board(
     """Simulate the calls of some open contrasts of a board; the rest is as in :func:`simulate_calls`."""
     fold = board.fold
     # Winners among the contrasts that are not simulated may come first.
-    others = int(((fold.verdict == OPEN) & ~fold.lost).sum()) - rows.size
+    others = int((fold.undecided & ~fold.lost).sum()) - rows.size
     return simulate_calls(
         _scores_of(board.answers),
         _contrasts_of(board, rows),

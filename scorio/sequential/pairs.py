@@ -14,7 +14,7 @@ from typing import TypedDict, TypeVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Integers, Ints, floats
+from scorio.arrays import Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ON_CLUSTERS, ClusterSums, Spread
 from scorio.sequential.contrasts import (

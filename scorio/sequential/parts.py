@@ -9,34 +9,23 @@ from typing import TYPE_CHECKING
 from scorio._names import lazy
 
 if TYPE_CHECKING:
-    from scorio._arrays import AT_ONCE as AT_ONCE
-    from scorio._arrays import Bools as Bools
-    from scorio._arrays import Floats as Floats
-    from scorio._arrays import Ints as Ints
     from scorio.sequential.answer_bets import has_answer_bets as has_answer_bets
-    from scorio.sequential.answers import FINISHED as FINISHED
     from scorio.sequential.answers import Answers as Answers
     from scorio.sequential.boards import Call as Call
     from scorio.sequential.boards import Known as Known
     from scorio.sequential.bounds import Sample as Sample
     from scorio.sequential.cells import Cells as Cells
-    from scorio.sequential.contrasts import SINGLE as SINGLE
     from scorio.sequential.contrasts import ContrastBlock as ContrastBlock
     from scorio.sequential.contrasts import Contrasts as Contrasts
     from scorio.sequential.drift import DriftEvidence as DriftEvidence
     from scorio.sequential.families import TopSet as TopSet
     from scorio.sequential.families import family as family
-    from scorio.sequential.fold import BETTER as BETTER
-    from scorio.sequential.fold import OPEN as OPEN
-    from scorio.sequential.fold import TIE as TIE
-    from scorio.sequential.fold import WORSE as WORSE
     from scorio.sequential.fold import Fold as Fold
     from scorio.sequential.fold import Levels as Levels
+    from scorio.sequential.fold import VerdictCode as VerdictCode
     from scorio.sequential.foresight import Foresight as Foresight
     from scorio.sequential.labels import expected_log_e as expected_log_e
-    from scorio.sequential.moments import DROPPED as DROPPED
-    from scorio.sequential.moments import KNOWN as KNOWN
-    from scorio.sequential.moments import MISSING as MISSING
+    from scorio.sequential.moments import Mark as Mark
     from scorio.sequential.moments import fit_prior as fit_prior
     from scorio.sequential.moments import shares as shares
     from scorio.sequential.moments import unit_scores as unit_scores
@@ -47,23 +36,13 @@ if TYPE_CHECKING:
     from scorio.sequential.repeated import RepeatedScores as RepeatedScores
     from scorio.sequential.rounds import trial_weights as trial_weights
     from scorio.sequential.rules import Anytime as Anytime
-    from scorio.sequential.rules import Exact as Exact
     from scorio.sequential.rules import Rule as Rule
-    from scorio.sequential.rules import ZScore as ZScore
+    from scorio.sequential.rules import stopping_rule as stopping_rule
     from scorio.sequential.trial_sequence import RunSequence as RunSequence
 
 _HOMES = {
-    "scorio._arrays": (
-        "AT_ONCE",
-        "Bools",
-        "Floats",
-        "Ints",
-    ),
     "scorio.sequential.answer_bets": ("has_answer_bets",),
-    "scorio.sequential.answers": (
-        "FINISHED",
-        "Answers",
-    ),
+    "scorio.sequential.answers": ("Answers",),
     "scorio.sequential.boards": (
         "Call",
         "Known",
@@ -71,7 +50,6 @@ _HOMES = {
     "scorio.sequential.bounds": ("Sample",),
     "scorio.sequential.cells": ("Cells",),
     "scorio.sequential.contrasts": (
-        "SINGLE",
         "ContrastBlock",
         "Contrasts",
     ),
@@ -83,18 +61,13 @@ _HOMES = {
     ),
     "scorio.sequential.foresight": ("Foresight",),
     "scorio.sequential.fold": (
-        "BETTER",
-        "OPEN",
-        "TIE",
-        "WORSE",
+        "VerdictCode",
         "Fold",
         "Levels",
     ),
     "scorio.sequential.labels": ("expected_log_e",),
     "scorio.sequential.moments": (
-        "DROPPED",
-        "KNOWN",
-        "MISSING",
+        "Mark",
         "fit_prior",
         "shares",
         "unit_scores",
@@ -107,10 +80,9 @@ _HOMES = {
     "scorio.sequential.outlook": ("simulate_board",),
     "scorio.sequential.rounds": ("trial_weights",),
     "scorio.sequential.rules": (
+        "stopping_rule",
         "Anytime",
-        "Exact",
         "Rule",
-        "ZScore",
     ),
     "scorio.sequential.trial_sequence": ("RunSequence",),
 }

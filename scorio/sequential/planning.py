@@ -16,7 +16,7 @@ from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts
 from scorio.sequential.families import family
-from scorio.sequential.fold import BETTER, OPEN, TIE, Levels
+from scorio.sequential.fold import Levels, VerdictCode
 from scorio.sequential.outlook import BoardScores, OpenContrasts, covariance_of, noise_of, simulate_calls
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
@@ -270,11 +270,11 @@ def sample_size(
         board.read()
         start = stop
     verdict = board.fold.verdict
-    fell = np.where(verdict == OPEN, np.inf, board.fold.decided_at)
-    right = verdict == (BETTER if gap > 0 else TIE)
+    fell = np.where(verdict == VerdictCode.OPEN, np.inf, board.fold.decided_at)
+    right = verdict == (VerdictCode.BETTER if gap > 0 else VerdictCode.TIE)
     if margin is not None and gap < margin:
-        right |= verdict == TIE
-    wrong = (verdict != OPEN) & ~right & ~((verdict == BETTER) & (gap > 0))
+        right |= verdict == VerdictCode.TIE
+    wrong = (verdict != VerdictCode.OPEN) & ~right & ~((verdict == VerdictCode.BETTER) & (gap > 0))
     low, median, high = np.quantile(fell, _QUANTILES, method="higher").tolist()
     return SampleSize(
         gap=gap,

@@ -19,12 +19,12 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Integers, Ints, floats
+from scorio.arrays import Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import Spread
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import FLOOR
-from scorio.sequential.moments import DROPPED, MISSING, PathBlock
+from scorio.sequential.moments import Mark, PathBlock
 from scorio.sequential.pairs import Reader, ReaderOptions, running
 
 ENOUGH_QUESTIONS = 30
@@ -145,7 +145,7 @@ class ReferenceReader(Reader):
         results, rows = self._results, self._row[contrasts, None]
         y = results.score[rows, question]
         categories = self.cells.categories[self.live[contrasts], start:stop]
-        answered = (categories != MISSING) & (categories != DROPPED)
+        answered = (categories != Mark.MISSING) & (categories != Mark.DROPPED)
         counted = answered & results.known[rows, question]
         gained = counted & live.fresh
         old = np.where(counted & ~live.fresh, live.before - y, 0.0)

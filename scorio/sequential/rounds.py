@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import AT_ONCE, Bools, Floats, Integers, Ints
+from scorio.arrays import AT_ONCE, Bools, Floats, Integers, Ints
 from scorio.sequential.moments import (
-    MISSING,
     MOMENT_LEVELS,
+    Mark,
     ScorePrior,
     avg_variance,
     cell_sums,
@@ -392,7 +392,7 @@ class Rounds:
         count = seen.sum(axis=1, keepdims=True) * 1.0
         first = estimate.sum(axis=1, keepdims=True)
         centred = (estimate**2).sum(axis=1, keepdims=True) - first**2 / np.maximum(count, 1.0)
-        loses = state.lost.any() or sums[3].any() or (categories == MISSING).any()
+        loses = state.lost.any() or sums[3].any() or (categories == Mark.MISSING).any()
         width = max(1, AT_ONCE // max(seen.size, 1))
         pieces = []
         for begin in range(0, categories.shape[1], width):
@@ -402,7 +402,9 @@ class Rounds:
             r = _onward(sums[0], asked if category.min() >= 0 else asked & (category >= 0)[:, :, None])
             s = _onward(sums[1], asked * self._x[category][:, :, None])
             s2 = s if self._binary else _onward(sums[2], asked * self._x2[category][:, :, None])
-            gone = _onward(sums[3], asked & (category == MISSING)[:, :, None]) if loses else np.zeros_like(r)
+            gone = np.zeros_like(r)
+            if loses:
+                gone = _onward(sums[3], asked & (category == Mark.MISSING)[:, :, None])
             sums = np.stack([part[:, -1] for part in (r, s, s2, gone)])
             pieces.append(self._read(state, seen[:, None], r, s, s2, gone if loses else None))
         path = np.concatenate(pieces, axis=2)
@@ -544,7 +546,7 @@ def _rounds_of(
         if begin >= rounds.first:
             rounds.absorb(model, begin, given[None])
         np.add.at(counts[0], asked[has], table[given[has]])
-        np.add.at(lost[0], asked[given == MISSING], 1)
+        np.add.at(lost[0], asked[given == Mark.MISSING], 1)
         rounds.reach(model, end, counts, lost, lambda models: np.ones((models.size, size)))
     part = np.searchsorted(rounds.begins, np.arange(categories.size), side="right")
     factors = np.ones((int(part.max()) + 1, size))

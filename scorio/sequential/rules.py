@@ -12,7 +12,8 @@ from typing import ClassVar, Final, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arrays import Bools, Floats, Ints, floats
+from scorio._arguments import one_of
+from scorio.arrays import Bools, Floats, Ints, floats
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence, log_mean, log_tie_evidence
@@ -178,6 +179,27 @@ class ZScore:
     def tied(self, block: ContrastBlock) -> Bools:
         """Return False everywhere."""
         return np.zeros(block.difference.shape, dtype=bool)
+
+
+def stopping_rule(name: str, alpha: float, equivalence: float | None, z: float) -> Rule:
+    """Return the rule called `name`; `z` is the threshold of ``zscore``, which takes nothing else.
+
+    Raises
+    ------
+    ValueError
+        If there is no such rule.
+
+    Examples
+    --------
+    >>> stopping_rule("exact", 0.05, 0.02, 1.645)
+    Exact(alpha=0.05, equivalence=0.02)
+    """
+    one_of("rule", name, ("anytime", "exact", "zscore"))
+    if name == "zscore":
+        return ZScore(z)
+    if name == "exact":
+        return Exact(alpha, equivalence)
+    return Anytime(alpha, equivalence)
 
 
 RATES: Final = 0.6 * 1.5 ** -np.arange(14.0)

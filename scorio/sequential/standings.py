@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import credibility
-from scorio._arrays import Floats
 from scorio._named import Named, Outcomes, plotting
+from scorio.arrays import Floats
 from scorio.eval._inputs import Missing
 from scorio.sequential._recorded import Order, Range, ScoreScale, lay_out, read_models
 from scorio.sequential.boards import Board, strictest_level
 from scorio.sequential.contrasts import Target
 from scorio.sequential.courses import interval
 from scorio.sequential.families import rank_intervals
-from scorio.sequential.fold import OPEN, TIE, WORSE
+from scorio.sequential.fold import VerdictCode
 from scorio.sequential.rules import Anytime
 
 
@@ -234,13 +234,14 @@ def standings(told: Board, settings: Settings) -> Standings:
         said = int(fold.verdict[pair])
         i = int(first[pair])
         j = int(second[pair])
-        if said == WORSE:
+        if said == VerdictCode.WORSE:
             i, j = j, i
-        if said == OPEN:
+        if said == VerdictCode.OPEN:
             undecided.append((names[i], names[j]))
             continue
-        verdicts[f"{names[i]} {'=' if said == TIE else '>'} {names[j]}"] = int(fold.decided_at[pair])
-        if said != TIE:
+        sign = "=" if said == VerdictCode.TIE else ">"
+        verdicts[f"{names[i]} {sign} {names[j]}"] = int(fold.decided_at[pair])
+        if said != VerdictCode.TIE:
             better.append((i, j))
     return Standings(
         names=names,

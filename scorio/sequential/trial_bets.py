@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from scorio._arrays import Bools, Floats, Ints
+from scorio.arrays import Bools, Floats, Ints
 
 MOST: Final = 0.99
 """No bet risks more than this share of its stake."""

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio._arrays import Bools, Integers, Ints
+from scorio.arrays import Bools, Integers, Ints
 
 REPEAT_EVERY = 16
 """New questions per calibration repeat."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arguments import whole
-from scorio._arrays import Floats, Integers, Ints, floats
+from scorio.arrays import Floats, Integers, Ints, floats
 from scorio.rank._ties import rank_groups
 from scorio.study.replicates import ReplicateBlock, Seed, run_blocks
 from scorio.study.sources import Coins

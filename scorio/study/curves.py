@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arguments import whole
-from scorio._arrays import Floats, Ints
+from scorio.arrays import Floats, Ints
 from scorio.rank._kendall import tau_b_of_signs
 from scorio.study.metrics import Metric, pair_signs
 from scorio.study.replicates import ReplicateBlock, Seed, block_generator, run_blocks, seed_sequence

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scorio._arguments import one_of, powers, spectrum_weights, unit, whole
-from scorio._arrays import Floats, Integers, Ints
+from scorio.arrays import Floats, Integers, Ints
 from scorio.eval._kernels import _bank_metrics
 from scorio.eval._kernels._aggregate import Counted
 from scorio.rank._ties import rank_groups

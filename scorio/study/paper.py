@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import positive, whole
-from scorio._arrays import Floats, Integers, floats
 from scorio._named import close_plot, needed, plotting
+from scorio.arrays import Floats, Integers, floats
 from scorio.eval import bayes
 from scorio.rank import rank_with_confidence
 from scorio.study.credible import credible_patterns, pair_separation

@@ -13,7 +13,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._arrays import Bools, Floats, Integers, Ints
+from scorio.arrays import Bools, Floats, Integers, Ints
 from scorio.study.metrics import Metric, competition_ranks
 from scorio.study.replicates import ReplicateBlock, Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.sources import Bootstrap, Source, check_metrics, gold_ranks, keys_by_trial, replicate_trials

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._arguments import numbers, one_of, positive, unit, whole
-from scorio._arrays import Floats, Integers, Ints, floats
+from scorio.arrays import Floats, Integers, Ints, floats
 from scorio.eval._inputs import read_trials
 from scorio.study.metrics import Metric, competition_ranks, integer_grid
 from scorio.study.replicates import ReplicateBlock, Seed, block_generator, block_length, seed_sequence

@@ -13,9 +13,10 @@ from session_scripts import make_spec
 
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import score_block
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence
+from scorio.sequential.moments import unit_scores
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.trial_sequence import TrialSequence
 from scorio.study import biased_coins

@@ -5,7 +5,7 @@ import pytest
 import scipy
 
 from scorio.sequential.boards import Board
-from scorio.sequential.contrasts import SINGLE, Contrasts
+from scorio.sequential.contrasts import Contrasts
 from scorio.sequential.fixed import fixed_passes
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence
@@ -53,7 +53,7 @@ def test_a_score_is_measured_in_little_more_than_the_right_fixed_length_and_rare
     trials, missed = [], 0
     for _ in range(10):
         sequence = TrialSequence(rng.permutation(300))
-        contrasts = Contrasts(own, np.full(40, SINGLE), np.zeros(40), width, none)
+        contrasts = Contrasts(own, np.full(40, Contrasts.SINGLE), np.zeros(40), width, none)
         board = Board.of_pairs(sequence, 40, Anytime(0.05), contrasts=contrasts)
         asked = sequence.question(0, 700)
         answers = (rng.random((40, 700)) < chance[asked]).astype(np.int64)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from many_pairs import SCALE, at_most
 
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ClusterSums
 from scorio.sequential.contrasts import score_block
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence
+from scorio.sequential.moments import unit_scores
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence

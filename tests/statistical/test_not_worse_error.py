@@ -8,8 +8,8 @@ import pytest
 from many_pairs import SCALE, at_most
 from session_scripts import make_spec
 
-from adaptive_eval.core.goals import BETTER, WORSE
 from adaptive_eval.simulate import BiasedCoins, simulate
+from scorio.sequential.fold import VerdictCode
 
 pytestmark = pytest.mark.slow
 
@@ -35,11 +35,11 @@ def runs(means, questions, passes, **parts):
 )
 def test_at_the_margin_neither_side_errs_in_more_than_five_per_cent(models, questions, passes, parts):
     verdict = runs((0.7, *(0.7 - MARGIN,) * (models - 1)), questions, passes, **parts)
-    at_most((verdict == BETTER).any(axis=1).sum(), RUNS, 0.05)
-    at_most((verdict == WORSE).any(axis=1).sum(), RUNS, 0.05)
+    at_most((verdict == VerdictCode.BETTER).any(axis=1).sum(), RUNS, 0.05)
+    at_most((verdict == VerdictCode.WORSE).any(axis=1).sum(), RUNS, 0.05)
 
 
 def test_claims_hold_of_equal_models_and_fail_of_worse_ones():
     equal, worse = runs((0.7, 0.7), 100, 20), runs((0.7, 0.5), 100, 20)
-    assert (equal == BETTER).mean() > 0.95
-    assert (worse == WORSE).mean() > 0.95
+    assert (equal == VerdictCode.BETTER).mean() > 0.95
+    assert (worse == VerdictCode.WORSE).mean() > 0.95

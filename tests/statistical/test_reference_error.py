@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import Cells
+from scorio.sequential.moments import unit_scores
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.rules import Anytime

@@ -11,10 +11,11 @@ from session_scripts import make_spec
 
 from adaptive_eval.simulate import GivenChances, simulate
 from scorio.sequential.betting import ScoreBets
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import score_block
 from scorio.sequential.control import StoredAnswers
 from scorio.sequential.evidence import MIN_TRIALS, log_evidence
+from scorio.sequential.moments import unit_scores
 from scorio.sequential.trial_sequence import RunSequence
 from scorio.study import biased_coins
 

@@ -7,8 +7,9 @@ import pytest
 
 from scorio.sequential import Board
 from scorio.sequential.answer_bets import AnswerBets, bet_steps, expected_log_bets, least_lead
-from scorio.sequential.cells import KNOWN, MISSING, Cells
+from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import RATES
+from scorio.sequential.moments import Mark
 from scorio.sequential.parts import Anytime, Contrasts
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 
@@ -37,15 +38,15 @@ def test_lost_answers_and_copies_join_the_fewer_and_known_ones_are_not_bet_on(bl
     said = (rng.random((2, steps)) < [[0.9], [0.4]]).astype(int)
     said[:, 30:45] = rng.random((2, 15)) < 0.5
     copies = [(copied_by[step % len(copied_by)], step) for step in range(30, 45) if copied_by]
-    said[0, [5, 50]], said[1, 20] = MISSING, MISSING
-    said[1, 55] = KNOWN
+    said[0, [5, 50]], said[1, 20] = Mark.MISSING, Mark.MISSING
+    said[1, 55] = Mark.KNOWN
     bets = bets_on(TrialSequence(range(20)), said, copies=copies)
     parts = [bets.read(PAIR, at, min(at + block, steps)).log_e for at in range(0, steps, block)]
     found = np.concatenate(parts, axis=1)[0]
     first = second = first_copies = second_copies = lost = 0
     for step, (a, b) in enumerate(said.T.tolist()):
         copied = bool(copied_by) and 30 <= step < 45
-        lost += MISSING in (a, b)
+        lost += Mark.MISSING in (a, b)
         if min(a, b) >= 0:
             first, second = first + (a > b and not copied), second + (a < b and not copied)
             first_copies, second_copies = (
@@ -84,7 +85,7 @@ def test_a_mean_of_answers_is_bet_on_whether_they_are_copies_or_not():
 
 
 def test_a_lost_grade_is_the_worst_for_each_bet():
-    said = np.array([[2, MISSING, 1, MISSING], [0, 1, MISSING, MISSING]])
+    said = np.array([[2, Mark.MISSING, 1, Mark.MISSING], [0, 1, Mark.MISSING, Mark.MISSING]])
     gaps = GRADED[said[0]] - GRADED[said[1]]
     low = np.array([gaps[0], -GRADED[1], GRADED[1] - 1.0, -1.0])
     high = np.array([gaps[0], 1.0 - GRADED[1], GRADED[1], 1.0])
@@ -100,8 +101,8 @@ def test_a_question_of_a_small_task_is_bet_on_in_proportion_to_its_weight(block)
     rng, steps = np.random.default_rng(2), 45
     cells = [Cells(sequence, BINARY, 2) for sequence in run.sequences]
     said, task = rng.integers(2, size=(2, steps)), run.task(0, steps)
-    said[0, ::9] = MISSING
-    lost, (first, second) = said[0] == MISSING, said
+    said[0, ::9] = Mark.MISSING
+    lost, (first, second) = said[0] == Mark.MISSING, said
     for number, one in enumerate(cells):
         one.absorb(np.arange(2), said[:, task == number])
     stake = np.array([0.5 / 12, 0.5 / 3])[task] / (0.5 / 3)
@@ -156,7 +157,7 @@ def test_an_answer_that_is_lost_where_nothing_is_bet_loses_no_bet():
     won = []
     for lost in ([], [20, 21], [16]):  # the round from step 12 on asks every question once by step 18
         said = np.array([[1], [0]]).repeat(30, axis=1)
-        said[0, lost] = MISSING
+        said[0, lost] = Mark.MISSING
         sequence = TrialSequence(range(6), own=1)
         cells = Cells(sequence, BINARY, 2)
         bets = AnswerBets([cells], RunSequence.of_task(sequence), [1.0], [0], [1])

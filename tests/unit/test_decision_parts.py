@@ -9,18 +9,7 @@ import pytest
 from session_scripts import drive, make_spec
 
 from adaptive_eval.core.board import SessionAnswers
-from adaptive_eval.core.goals import (
-    BETTER,
-    OPEN,
-    TIE,
-    WORSE,
-    AllDecided,
-    AllOf,
-    BestK,
-    Known,
-    make_goal,
-    rank_ranges,
-)
+from adaptive_eval.core.goals import AllDecided, AllOf, BestK, Known, make_goal, rank_ranges
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
@@ -28,7 +17,7 @@ from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.courses import Intervals
 from scorio.sequential.evidence import MEASURED, confidence_radius, log_evidence_above, measured_radius
 from scorio.sequential.families import family
-from scorio.sequential.fold import Course, Fold, Levels, Piece, moments, running_peak
+from scorio.sequential.fold import Course, Fold, Levels, Piece, VerdictCode, moments, running_peak
 
 # Error control over many pairs, against plain definitions; and where a session hands it evidence.
 
@@ -60,7 +49,11 @@ def test_a_call_needs_no_third_model(name):
         session.tell([TrialOutcome(one.key, int(one.key.model == "m0")) for one in requests])
     assert session.comparison.reached == 0
     session.results()
-    assert session.comparison.fold.verdict.tolist() == [BETTER, OPEN, OPEN]
+    assert session.comparison.fold.verdict.tolist() == [
+        VerdictCode.BETTER,
+        VerdictCode.OPEN,
+        VerdictCode.OPEN,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +81,7 @@ def test_a_level_that_falls_calls_a_pair_at_its_present_step():
     statistic = np.array([[0.0, 0.0, 0.0, 0.0, 4.0, 4.0], [3.2] * 6])
     assert log(20) < 3.2 < log(40) < 4.0
     levels = Levels(family("holm"), family("pair"), 2, 0.05, 0.05)
-    fold = Fold(np.zeros(2, dtype=bool), levels, lambda fold: (fold.verdict == OPEN) & ~fold.lost)
+    fold = Fold(np.zeros(2, dtype=bool), levels, lambda fold: (fold.verdict == VerdictCode.OPEN) & ~fold.lost)
     values = np.zeros_like(statistic)
     whole = np.ones(statistic.shape, dtype=np.int64)
     estimate = values, values, values, values, whole, values, values
@@ -126,10 +119,10 @@ def test_claims_that_models_are_good_enough_share_the_level_and_bound_what_is_lo
 @pytest.mark.parametrize(
     ("verdict", "ranks"),
     [
-        ([TIE, TIE, TIE], [(1, 3), (1, 3), (1, 3)]),
-        ([TIE, WORSE, OPEN], [(2, 3), (1, 3), (1, 2)]),
-        ([BETTER, TIE, WORSE], [(1, 2), (3, 3), (1, 2)]),
-        ([BETTER, BETTER, TIE], [(1, 1), (2, 3), (2, 3)]),
+        ([VerdictCode.TIE, VerdictCode.TIE, VerdictCode.TIE], [(1, 3), (1, 3), (1, 3)]),
+        ([VerdictCode.TIE, VerdictCode.WORSE, VerdictCode.OPEN], [(2, 3), (1, 3), (1, 2)]),
+        ([VerdictCode.BETTER, VerdictCode.TIE, VerdictCode.WORSE], [(1, 2), (3, 3), (1, 2)]),
+        ([VerdictCode.BETTER, VerdictCode.BETTER, VerdictCode.TIE], [(1, 1), (2, 3), (2, 3)]),
     ],
 )
 def test_only_winners_narrow_the_ranks(verdict, ranks):
@@ -227,22 +220,22 @@ def interval(verdict, difference, variance=0.001, guarded=0.004, slack=0.0):
 
 @pytest.mark.parametrize("slack", [0.0, 0.05])
 def test_its_width_comes_from_the_careful_variance_and_from_what_is_lost(slack):
-    low, high = interval(OPEN, 0.05, slack=slack)
+    low, high = interval(VerdictCode.OPEN, 0.05, slack=slack)
     assert high - low == pytest.approx(2 * (float(confidence_radius(0.004, ALPHA, MARGIN)) + slack))
     assert low + high == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_beside_a_winner_it_ends_at_zero(sign):
-    called = interval(BETTER if sign > 0 else WORSE, sign * 0.14)
+    called = interval(VerdictCode.BETTER if sign > 0 else VerdictCode.WORSE, sign * 0.14)
     low, high = sorted(sign * end for end in called)
-    open_low, open_high = interval(OPEN, 0.14)
+    open_low, open_high = interval(VerdictCode.OPEN, 0.14)
     assert open_low < 0.0 == low
     assert high == open_high
 
 
 def test_beside_a_tie_it_ends_at_the_margin():
-    assert interval(TIE, 0.02) == (-MARGIN, MARGIN)
+    assert interval(VerdictCode.TIE, 0.02) == (-MARGIN, MARGIN)
 
 
 @pytest.mark.parametrize("widths", [(0.2,), (0.2, 0.12)])
@@ -251,15 +244,15 @@ def test_widths_share_the_error_of_the_looks_that_end_them_and_other_looks_have_
     session = Session(make_spec(1, 400, goal="all", goals=goals, max_passes=2))
     drive(session, lambda request: request.key.index % 2)
     board, rest = session.comparison, ALPHA * (1.0 - MEASURED)
-    assert (board.fold.verdict == TIE).all()
+    assert (board.fold.verdict == VerdictCode.TIE).all()
     for row, width in enumerate(widths):
         low, high = board.interval([row])
         radius = float(measured_radius(board.latest.variance[row], ALPHA / len(widths)))
         assert high - low == pytest.approx(2.0 * radius)
         assert 0.97 * width < 2.0 * radius <= width
-        open_ = board.intervals.ends([row], np.full(2, OPEN), board.latest)
+        open_ = board.intervals.ends([row], np.full(2, VerdictCode.OPEN), board.latest)
         assert open_[1] - open_[0] == pytest.approx(2.0 * confidence_radius(board.latest.variance[row], rest))
-    low, high = interval(OPEN, 0.02)
+    low, high = interval(VerdictCode.OPEN, 0.02)
     assert low < -MARGIN
     assert high > MARGIN
 

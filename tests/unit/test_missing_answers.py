@@ -13,11 +13,11 @@ from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import Coded
 from adaptive_eval.trial import COPY_REASON
 from scorio.sequential import Board
-from scorio.sequential.cells import KNOWN, MISSING, Cells, unit_scores
+from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts, joined
 from scorio.sequential.evidence import GUARD, confidence_radius, log_tie_evidence
 from scorio.sequential.flips import flip_limit
-from scorio.sequential.moments import fit_prior
+from scorio.sequential.moments import Mark, fit_prior, unit_scores
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime, ZScore
 from scorio.sequential.trial_sequence import TrialSequence
@@ -151,7 +151,7 @@ def cells_of(*answers, questions=30):
 
 def with_holes(rng, steps, share):
     said = rng.integers(2, size=steps)
-    return np.where(rng.random(steps) < share, MISSING, said)
+    return np.where(rng.random(steps) < share, Mark.MISSING, said)
 
 
 @pytest.mark.parametrize("rounds", [None, 1])
@@ -170,7 +170,7 @@ def test_every_question_weighs_the_same_and_lost_answers_may_be_anything(steps, 
     for model in range(2):
         ends = []
         for worth in (0, 1):
-            filled = np.where(said[model] == MISSING, worth, said[model])
+            filled = np.where(said[model] == Mark.MISSING, worth, said[model])
             again = Cells(TrialSequence(sequence.order), np.array([0.0, 1.0]), 1)
             again.absorb(ONE, filled[None])
             means = [filled[asked[model] == q].mean() for q in np.unique(asked[model])]
@@ -180,9 +180,9 @@ def test_every_question_weighs_the_same_and_lost_answers_may_be_anything(steps, 
     d, slack = block.difference[0, -1], block.slack[0, -1]
     expected = max(d - (low[0] - high[1]), high[0] - low[1] - d)
     assert slack == pytest.approx(expected, rel=1e-9 if steps < 60 or rounds is None else 0.3)
-    known = [said[0][(asked[0] == q) & (said[0] != MISSING)] for q in np.unique(asked[0])]
+    known = [said[0][(asked[0] == q) & (said[0] != Mark.MISSING)] for q in np.unique(asked[0])]
     mine = np.mean([one.mean() for one in known if one.size])
-    other = [said[1][(asked[1] == q) & (said[1] != MISSING)] for q in np.unique(asked[1])]
+    other = [said[1][(asked[1] == q) & (said[1] != Mark.MISSING)] for q in np.unique(asked[1])]
     if rounds is None:
         assert d == pytest.approx(mine - np.mean([one.mean() for one in other if one.size]))
 
@@ -197,7 +197,7 @@ def test_a_question_without_any_answer_may_be_anything_and_is_in_no_cluster(roun
     for start in range(0, steps, 10):
         asked = sequence.questions_of(np.arange(2), start, start + 10)
         said = np.take_along_axis(right, np.broadcast_to(asked, (2, 10)), axis=1)
-        said[0, asked[0] == silent] = MISSING
+        said[0, asked[0] == silent] = Mark.MISSING
         cells.absorb(np.arange(2), said)
     block = PairReader(cells, [0], [1], target="population", clusters=clusters).read(ONE, steps)
     known = np.arange(questions) != silent
@@ -245,7 +245,7 @@ def test_no_call_that_lost_answers_could_turn():
     answers[1] = 0
     cells = cells_of(*answers, questions=300)
     whole = PairReader(cells, [0], [1], equivalence=0.05).read(ONE, 300)
-    answers[1, ::2] = MISSING
+    answers[1, ::2] = Mark.MISSING
     holes = PairReader(cells_of(*answers, questions=300), [0], [1], equivalence=0.05).read(ONE, 300)
     rule = Anytime(0.05, 0.05)
     complete = np.zeros(300, dtype=bool)
@@ -264,7 +264,7 @@ def test_pairs_are_the_same_alone_and_together():
     """Also where a model repeats its answers from some step on, and where one has no holes."""
     rng, steps = np.random.default_rng(7), 200
     said = np.stack([with_holes(rng, steps, share) for share in (0.3, 0.0, 0.1, 0.5)])
-    said[2, 60:] = KNOWN
+    said[2, 60:] = Mark.KNOWN
     cells = cells_of(*said)
     sides = np.array([0, 0, 1, 1, 2]), np.array([1, 2, 2, 3, 3])
     together = PairReader(cells, *sides, equivalence=0.1).read(np.arange(5), steps)
@@ -279,7 +279,7 @@ def test_a_step_that_needs_no_trial_counts_as_the_answer_that_is_known():
     rng, steps = np.random.default_rng(8), 200
     asked = TrialSequence(np.random.default_rng(3).permutation(30)).question(0, steps)
     same = rng.integers(2, size=30)[asked]
-    known = np.where(np.arange(steps) < 60, same, KNOWN)
+    known = np.where(np.arange(steps) < 60, same, Mark.KNOWN)
     holes = with_holes(rng, steps, 0.4)
     told, filled = (
         PairReader(cells_of(holes, other), [0], [1], equivalence=0.1).read(ONE, steps)
@@ -298,13 +298,13 @@ FIELDS = ("before", "after", "w", "u", "g", "r", "seen", "total", "square", "los
 def outcomes(models, questions, steps, missing, seed):
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, 3, (models, steps))
-    drawn[rng.random((models, steps)) < missing] = MISSING
+    drawn[rng.random((models, steps)) < missing] = Mark.MISSING
     return TrialSequence(rng.permutation(questions)), drawn
 
 
 def test_a_model_without_any_answer_keeps_its_prior():
     sequence, drawn = outcomes(3, 10, 40, 0.0, seed=1)
-    drawn[1] = MISSING
+    drawn[1] = Mark.MISSING
     cells = Cells(sequence, unit_scores([0.0, 1.0, 2.0]), 3)
     cells.absorb(np.arange(3), drawn)
     latest = cells.latest()

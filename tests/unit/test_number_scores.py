@@ -31,8 +31,9 @@ from adaptive_eval.trial import (
 )
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount
 from adaptive_eval.views.trials import examples, no_target, outcome
-from scorio.sequential.cells import MISSING, Cells
+from scorio.sequential.cells import Cells
 from scorio.sequential.flips import flip_limit
+from scorio.sequential.moments import Mark
 from scorio.sequential.trial_sequence import TrialSequence
 
 STARS = (1.0, 10.0)
@@ -43,7 +44,7 @@ GOOD, POOR = (2 * 7.5 + 7) / 3, (2 * 7 + 6.9) / 3  # every third question is wor
 def test_they_are_counted_bit_for_bit_as_categories_of_the_same_scores_are(shared):
     rng, each = np.random.default_rng(2), 200
     drawn = rng.integers(0, 3, (4, each))
-    drawn[rng.random(drawn.shape) < 0.1] = MISSING
+    drawn[rng.random(drawn.shape) < 0.1] = Mark.MISSING
     graded = Cells(sequence_of(shared), np.array([0.0, 0.5, 1.0]), 4)
     numbers = Cells(sequence_of(shared), np.arange(STEPS + 1) / STEPS, 4, moments=True)
     graded.absorb(np.arange(4), drawn)

@@ -14,9 +14,9 @@ from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, PriorSpec, ReferenceSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import score_block
-from scorio.sequential.moments import ScorePrior
+from scorio.sequential.moments import ScorePrior, unit_scores
 from scorio.sequential.outlook import BoardScores, OpenContrasts
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rounds import round_questions, round_share, round_times

@@ -10,7 +10,7 @@ from scipy import stats
 
 from scorio import eval as metrics
 from scorio import rank
-from scorio._arrays import product
+from scorio.arrays import product
 from scorio.rank._glicko import after_period
 from scorio.rank._trueskill import _told as trueskill_of
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from scorio.sequential.betting import BY_QUESTION, CONTROLLED, SIZES, ScoreBets, stakes
-from scorio.sequential.cells import MISSING, Cells, unit_scores
+from scorio.sequential.cells import Cells
 from scorio.sequential.control import StoredAnswers
-from scorio.sequential.moments import DROPPED, KNOWN
+from scorio.sequential.moments import Mark, unit_scores
 from scorio.sequential.trial_sequence import RunSequence
 
 
@@ -92,7 +92,7 @@ def test_has_expectation_one_at_most_at_the_end_of_each_pass(chances, sizes, sha
     outcomes = np.array(list(product((0, 1), repeat=3 * passes)))
     p, means = by_task(chances, sizes, passes)
     probability = np.prod(np.where(outcomes == 1, p, 1.0 - p), axis=1)
-    outcomes[:, dropped] = DROPPED
+    outcomes[:, dropped] = Mark.DROPPED
     reader, log_e = read_bets(outcomes, means @ shares, sizes=sizes, shares=shares)
     assert len(sizes) > 1 or probability @ np.exp(log_e[:, -1]) <= 1.0 + 1e-9
     expected = probability @ np.exp(reader._careful)
@@ -113,7 +113,7 @@ def test_an_answer_wins_and_a_lost_one_loses_as_its_task_weighs(target, lost, re
     for number, sequence in enumerate(run_sequence.sequences):
         steps = np.flatnonzero(task == number)
         may = (sequence.repeats(0, steps.size) == repeat) & ((base[steps] > 0) == lost)
-        outcomes[number + 1, steps[may][0]] = MISSING if lost else number + 1
+        outcomes[number + 1, steps[may][0]] = Mark.MISSING if lost else number + 1
     weights = [(0.0, 1.0), (0.0, 0.5, 1.0)]
     reader, _ = read_bets(outcomes, 0.5, sizes=sizes, shares=[0.8, 0.2], weights=weights, target=target)
     by_question = target == "benchmark" and repeat == 2 and not lost
@@ -198,7 +198,7 @@ def test_so_it_has_for_graded_scores_and_several_tasks():
 @pytest.mark.parametrize("is_stored", [False, True])
 def test_how_it_is_read_changes_no_bit(sizes, target, weights, is_stored):
     rng = np.random.default_rng(1)
-    outcomes = rng.integers(MISSING, len(weights), (3, 130))
+    outcomes = rng.integers(Mark.MISSING, len(weights), (3, 130))
     options = {"sizes": sizes, "target": target, "weights": weights}
     side = np.ones(outcomes.shape)
     if is_stored:
@@ -221,7 +221,7 @@ def test_a_lost_answer_is_worth_no_more_than_any_that_it_could_have_been(
     rng = np.random.default_rng(2)
     outcomes = (rng.random((1, 40)) < 0.8).astype(int)
     holes = outcomes.copy()
-    holes[0, [3, 15, 22, 37]] = MISSING
+    holes[0, [3, 15, 22, 37]] = Mark.MISSING
     options = {"sizes": sizes, "shares": shares, "target": target}
     options["stored"] = any_stored(sizes) if is_stored else None
     found = bets_on(holes, 0.5, **options)[0]
@@ -238,7 +238,7 @@ def test_on_single_answers_one_that_may_be_a_copy_wins_what_a_lost_one_does(piec
     options = {"sizes": [10], "piece": piece, "stored": stored}
     found = bets_on(outcomes, 0.5, copies=copies, **options)
     assert not np.allclose(found, bets_on(outcomes, 0.5, **options))
-    outcomes[0, copies] = MISSING
+    outcomes[0, copies] = Mark.MISSING
     assert found == pytest.approx(bets_on(outcomes, 0.5, **options))
 
 
@@ -253,7 +253,7 @@ def test_copies_of_questions_in_one_cluster_are_one_bet():
     assert alone[0, -1] > 0.0
 
 
-@pytest.mark.parametrize("mark", [DROPPED, KNOWN])
+@pytest.mark.parametrize("mark", [Mark.DROPPED, Mark.KNOWN])
 def test_a_repeat_without_an_answer_of_its_own_costs_a_bet_on_questions_nothing(mark):
     outcomes = np.random.default_rng(7).integers(0, 2, (1, 20))
     outcomes[0, 12] = mark
@@ -309,7 +309,7 @@ def test_an_early_repeat_counts_only_once_its_pass_has_begun(weights):
     sequence, rng = RunSequence([20], seed=None).sequences[0], np.random.default_rng(2)
     early = int(np.flatnonzero(sequence.repeats(0, 21) == 1)[0])
     outcomes = np.tile(rng.integers(0, len(weights), 42), (3, 1))
-    outcomes[:, early] = 0, 1, MISSING
+    outcomes[:, early] = 0, 1, Mark.MISSING
     first, second, lost = bets_on(outcomes, 0.5, sizes=[20], weights=weights)
     assert first[:20].tolist() == second[:20].tolist() == lost[:20].tolist()
     assert len({first[-1], second[-1], lost[-1]}) == 3

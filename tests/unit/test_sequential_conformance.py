@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scorio.sequential import Board
-from scorio.sequential.cells import DROPPED, KNOWN, MISSING, Cells, unit_scores
+from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import ContrastBlock, no_bets
 from scorio.sequential.evidence import (
     TIE_FACTOR,
@@ -20,6 +20,7 @@ from scorio.sequential.evidence import (
     tie_variance,
 )
 from scorio.sequential.fold import Course
+from scorio.sequential.moments import Mark, unit_scores
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime, Exact, ExactReader, log_exact_evidence
 from scorio.sequential.trial_sequence import TrialSequence
@@ -242,7 +243,7 @@ def test_the_evidence_is_the_mean_over_rates_and_signs(total, spread):
 
 @pytest.mark.parametrize("weights", [[0, 1], [0, 0.25, 1]])
 @pytest.mark.parametrize("missing", [(), ((0, 12), (1, 33)), ((1, 0), (1, 30))])
-@pytest.mark.parametrize("mark", [MISSING, KNOWN, DROPPED])
+@pytest.mark.parametrize("mark", [Mark.MISSING, Mark.KNOWN, Mark.DROPPED])
 def test_passes_are_summed_as_defined(weights, missing, mark):
     rng, questions, passes = np.random.default_rng(7), 10, 6
     sequence = TrialSequence(np.arange(questions))
@@ -279,7 +280,7 @@ def test_the_winner_is_that_of_the_whole_passes():
     """Who is better by the mean of all answers is not asked."""
     questions, lost = 10, 6
     said = np.repeat([[0, 1], [1, 0]], [lost * questions, 20 * questions], axis=0).T
-    said[0, : lost * questions : questions] = MISSING
+    said[0, : lost * questions : questions] = Mark.MISSING
     told = Board.of_pairs(TrialSequence(range(questions), early_repeats=False), 2, Exact(0.05))
     told.tell_all(said, np.array([said.shape[1]] * 2))
     assert told.fold.verdict.tolist() == [1]

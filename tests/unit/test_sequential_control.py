@@ -8,8 +8,9 @@ from session_scripts import make_spec
 
 from adaptive_eval.core.spec import ReferenceSpec
 from adaptive_eval.simulate import GivenChances, simulate
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import Cells
 from scorio.sequential.control import ONE_MODEL, StoredAnswers, control, stored_answers
+from scorio.sequential.moments import unit_scores
 from scorio.sequential.trial_sequence import RunSequence
 
 EASY = np.linspace(0.1, 0.9, 40)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from scorio.sequential.cells import MISSING, Cells, unit_scores
+from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import joined
 from scorio.sequential.evidence import log_evidence
+from scorio.sequential.moments import Mark, unit_scores
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.reference import Overlap, ReferenceReader, with_extra_questions
 from scorio.sequential.trial_sequence import TrialSequence
@@ -33,7 +34,7 @@ def board(rng, *, models=1, reference=None, trials=8, steps=300, sequence=None, 
     counts = counts_of(rng, p[-1], trials) if reference is None else reference
     cells.load(models, counts)
     outcomes = (rng.random((models, steps)) < p[:-1][:, sequence.question(0, steps)]).astype(np.int64)
-    outcomes[rng.random(outcomes.shape) < missing] = MISSING
+    outcomes[rng.random(outcomes.shape) < missing] = Mark.MISSING
     return cells, outcomes
 
 

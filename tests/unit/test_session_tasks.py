@@ -10,7 +10,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from session_scripts import calls, coin, drive, make_spec
 
-from adaptive_eval.core.goals import TIE
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, ReferenceSpec, SessionSpec, TaskSpec
@@ -18,6 +17,7 @@ from adaptive_eval.trial import Missing, TrialOutcome
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.promises import promises
 from scorio.sequential.evidence import log_evidence, log_evidence_above, measured_radius
+from scorio.sequential.fold import VerdictCode
 
 # Several tasks in one run: one trial sequence, each task's own sums, one verdict with the tasks' weights.
 
@@ -266,7 +266,7 @@ def test_what_can_get_a_winner_is_one_family(goals, hypotheses):
 
 def test_what_is_measured_is_no_tie_of_the_family():
     fold = run("all", RANKING, WIDE, ties="family").comparison.fold
-    tied = np.count_nonzero((fold.verdict == TIE)[:6])
+    tied = np.count_nonzero((fold.verdict == VerdictCode.TIE)[:6])
     assert fold.tie_threshold == pytest.approx(log((6 - tied) / 0.05))
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio._arrays import Floats, Integers, Ints
+from scorio.arrays import Floats, Integers, Ints
 
 
 class Counted(NamedTuple):

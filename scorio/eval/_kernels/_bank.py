@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from scorio._arrays import Floats, Ints, floats
+from scorio.arrays import Floats, Ints, floats
 
 _BLOCK = 1 << 20
 """Largest number of elements of a temporary array."""

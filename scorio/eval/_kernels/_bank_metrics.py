@@ -5,7 +5,7 @@ Every question has at least `k` trials. Arguments and shapes are those of the pa
 
 import numpy as np
 
-from scorio._arrays import Floats
+from scorio.arrays import Floats
 
 from . import _bank
 from ._aggregate import Counted, per_count

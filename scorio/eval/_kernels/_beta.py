@@ -30,7 +30,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from scorio._arrays import Floats
+from scorio.arrays import Floats
 
 from ._bank import log_binomials
 

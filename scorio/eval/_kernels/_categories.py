@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scorio._arrays import Floats, Integers, Ints
+from scorio.arrays import Floats, Integers, Ints
 
 from ._aggregate import mean, per_count, per_pair, row_sums, standard_deviation
 from ._bank import hat_table

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scorio._arrays import Floats, Ints, floats
+from scorio.arrays import Floats, Ints, floats
 
 from . import _bank
 from ._aggregate import Counted, per_pair, standard_deviation
