@@ -96,17 +96,14 @@ class Account:
     def affords(self, amount: Amount) -> bool:
         """Return whether a trial of this worst case fits, with all trials in flight at theirs."""
         limit = self.limits.trials
-        return (limit is None or self.trials + self.in_flight < limit) and self._fits(amount)
-
-    def has_room(self, amount: Amount) -> bool:
-        """Return whether another request of this worst case fits."""
-        return self._fits(amount)
+        return (limit is None or self.trials + self.in_flight < limit) and self.has_room(amount)
 
     def holds(self) -> bool:
         """Return whether all in flight at their worst fit under the limits."""
-        return self._fits(NOTHING)
+        return self.has_room(NOTHING)
 
-    def _fits(self, more: Amount) -> bool:
+    def has_room(self, more: Amount) -> bool:
+        """Return whether another request of this worst case fits."""
         limits = self.limits
         if not self._metered:
             return True

@@ -281,7 +281,7 @@ class HarnessMetric:
         extracted = self._filtered(row, text)
         if not isinstance(extracted, str):
             raise ValueError(f"the filter {row.get('filter')!r} makes no text of one answer; use --scorer")
-        entry = self._entry(row)
+        entry = self._entry()
         name = str(entry["metric"])
         kwargs = {key: value for key, value in entry.items() if key not in _NOT_THE_METRICS}
         metric = self._registry.get_metric(name)
@@ -306,7 +306,7 @@ class HarnessMetric:
                 return [[step.pop("function"), step] for step in steps]
         return [["take_first", None]]
 
-    def _entry(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _entry(self) -> Mapping[str, Any]:
         entries = self._config.get("metric_list") or [{"metric": "exact_match"}]
         for entry in entries:
             if len(entries) == 1 or entry["metric"] == self._metric:

@@ -55,6 +55,12 @@ class Chosen:
     own: Floats  # the chance at which each was chosen by its own call; 0 where it is not
 
     @property
+    def chances(self) -> dict[int, float]:
+        """The chosen steps with the chance of each."""
+        steps, own = self.steps[self.marked], self.own[self.marked]
+        return dict(zip(steps.tolist(), own.tolist(), strict=True))
+
+    @property
     def chance(self) -> float:
         """The chance at which each was chosen by any call."""
         if self.marked.size:
@@ -210,7 +216,7 @@ def offer_labels(reader: RunReader, about: RunDescription, asked: str) -> Writte
     """
     choices = LabelChoices.of(reader).larger(*_share_or_number(asked))
     chosen = choices.chosen
-    own = dict(zip(chosen.steps[chosen.marked].tolist(), chosen.own[chosen.marked].tolist(), strict=True))
+    own = chosen.chances
     found, tasks = [], {}
     for record in reader.trials():
         chance = own.get(record.request.key.index)

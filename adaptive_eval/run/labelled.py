@@ -118,8 +118,7 @@ def _read(reader: RunReader, about: RunDescription, file: Path) -> LabelRecord:
 
 def _file(choices: LabelChoices, allowed: Mapping[str, Any]) -> LabelFile:
     """Return what reads labels of the run: its answers, and which of them were chosen."""
-    columns, chosen = choices.columns, choices.chosen
-    own = dict(zip(chosen.steps[chosen.marked].tolist(), chosen.own[chosen.marked].tolist(), strict=True))
+    columns, own = choices.columns, choices.chosen.chances
     ids: dict[str, TrialKey] = {}
     answers: dict[TrialKey, KnownAnswer] = {}
     rows = zip(columns.model.tolist(), columns.step.tolist(), columns.question.tolist(), strict=True)

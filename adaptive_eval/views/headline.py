@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
 
-from adaptive_eval.core.results import FIXED, ContrastKind, ModelResult, Results
+from adaptive_eval.core.results import FIXED, ModelResult, Results
 from adaptive_eval.views.numbers import count, decimals_for, fixed, interval, listing, trimmed
 from adaptive_eval.views.verdicts import (
     claim_words,
@@ -30,8 +30,6 @@ from adaptive_eval.views.verdicts import (
 
 _MOST_IN_ORDER = 6
 """Most groups of a settled order that are named."""
-
-_OWN: tuple[ContrastKind, ...] = ("threshold", "width")
 
 
 def headline(results: Results, names: Mapping[str, str] | None = None) -> str:

@@ -376,11 +376,3 @@ def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
     elif score.signals.get("is_correct", score.category == top) and not _is_lowest(score):
         kind = "right"
     return Example(record, kind, target(record))
-
-
-def last_prompt(sent: Mapping[str, Any]) -> str:
-    """Return the prompt, or the last message."""
-    messages = messages_of(sent)
-    if messages:
-        return messages[-1][1]
-    return ""

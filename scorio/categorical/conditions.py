@@ -71,7 +71,7 @@ def read(operand: Operand, values: Values) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SignalComparison:
     """A signal compared with a number, a threshold or another signal."""
 
     left: Variable
@@ -86,7 +86,7 @@ class Comparison:
         holds = OPERATORS[self.operator][1](left, right)
         return np.where(holds, np.int8(1), np.int8(-1)) * known
 
-    def comparisons(self, optional: bool = False) -> Iterator[tuple[Comparison, bool]]:
+    def comparisons(self, optional: bool = False) -> Iterator[tuple[SignalComparison, bool]]:
         """Yield this comparison, and whether it is under ``if_known``."""
         yield self, optional
 
@@ -115,7 +115,7 @@ class Combination:
             return np.where(truths[0] == 1, np.int8(1), np.int8(-1))
         return np.asarray(1, dtype=np.int8)
 
-    def comparisons(self, optional: bool = False) -> Iterator[tuple[Comparison, bool]]:
+    def comparisons(self, optional: bool = False) -> Iterator[tuple[SignalComparison, bool]]:
         """Yield every comparison within, and whether it is under ``if_known``."""
         for part in self.parts:
             yield from part.comparisons(optional or self.kind == "if_known")
@@ -124,7 +124,7 @@ class Combination:
         return self.text
 
 
-Condition: TypeAlias = Comparison | Combination
+Condition: TypeAlias = SignalComparison | Combination
 """One condition; its `text` reads as a formula."""
 
 
@@ -217,7 +217,7 @@ class Grammar:
             right = self._operand(data, value)
             shown = f"{right:g}" if isinstance(right, float) else right.name
             text = f"{name} {OPERATORS[key][0]} {shown}"
-            found.append(Comparison(Variable("signal", name), key, right, text))
+            found.append(SignalComparison(Variable("signal", name), key, right, text))
         if len(found) == 1:
             return found[0]
         return _joined("all", found)
@@ -242,7 +242,7 @@ class Grammar:
 def _joined(kind: str, parts: list[Condition]) -> Condition:
     word, texts = _WORDS[kind], []
     for part in parts:
-        bare = kind == "if_known" or isinstance(part, Comparison) or part.kind == "not"
+        bare = kind == "if_known" or isinstance(part, SignalComparison) or part.kind == "not"
         texts.append(part.text if bare or " " not in part.text else f"({part.text})")
     text = f" {word} ".join(texts) if kind in ("all", "any") else f"{word} {texts[0]}"
     return Combination(kind, text, tuple(parts))

@@ -101,11 +101,7 @@ class Comparison(Named):
 
     def plot(self, axes: Any = None) -> Any:
         """Draw difference and confidence sequence against the trials; needs matplotlib."""
-        axes = plotting(axes)
-        trials = np.arange(1, self.course_difference.size + 1)
-        shown = np.isfinite(self.course_low)
-        axes.fill_between(trials[shown], self.course_low[shown], self.course_high[shown], alpha=0.25)
-        axes.plot(trials[shown], self.course_difference[shown])
+        axes = _with_course(axes, self.course_difference, self.course_low, self.course_high)
         axes.axhline(0.0, linewidth=0.8)
         if self.verdict != "open":
             axes.axvline(self.trials, linestyle="--", linewidth=0.8)
@@ -175,17 +171,22 @@ class ModelScore(Named):
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the score and its confidence sequence against the trials; needs matplotlib."""
-        axes = plotting(axes)
-        trials = np.arange(1, self.course_score.size + 1)
-        shown = np.isfinite(self.course_low)
-        axes.fill_between(trials[shown], self.course_low[shown], self.course_high[shown], alpha=0.25)
-        axes.plot(trials[shown], self.course_score[shown])
+        axes = _with_course(axes, self.course_score, self.course_low, self.course_high)
         if self.against is not None:
             axes.axhline(self.against, linewidth=0.8)
         if self.verdict in ("above", "below"):
             axes.axvline(self.trials, linestyle="--", linewidth=0.8)
         axes.set(xlabel="trials", ylabel=self.name or "score")
         return axes
+
+
+def _with_course(axes: Any, course: Floats, low: Floats, high: Floats) -> Any:
+    """Return axes with an estimate and its confidence sequence against the trials."""
+    axes = plotting(axes)
+    shown = np.flatnonzero(np.isfinite(low))
+    axes.fill_between(shown + 1, low[shown], high[shown], alpha=0.25)
+    axes.plot(shown + 1, course[shown])
+    return axes
 
 
 def compare(

@@ -149,7 +149,7 @@ class ZScore:
         1.645 in the paper.
     """
 
-    threshold: float = 1.645
+    threshold: float
 
     name: ClassVar[str] = "zscore"
     promise: ClassVar[str] = "a fixed threshold, meant for one look after a number of trials fixed in advance"

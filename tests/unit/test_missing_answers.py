@@ -254,7 +254,7 @@ def test_no_call_that_lost_answers_could_turn():
     close = PairReader(cells_of(*answers, questions=300), [0], [1], equivalence=0.05).read(ONE, 300)
     assert close.difference[0, -1] == pytest.approx(0.25, abs=0.01)
     assert rule.statistic(close, complete).max() < 0.0
-    assert ZScore().statistic(close, ~complete)[0, -1] == 0.0
+    assert ZScore(1.645).statistic(close, ~complete)[0, -1] == 0.0
     near = whole._replace(difference=0.0 * whole.difference, slack=whole.slack + 0.1)
     expected = log_tie_evidence(0.1, whole.margin[0, -1], 0.05)
     assert rule.tie_evidence(near)[0, -1] == pytest.approx(expected)
