@@ -5,8 +5,8 @@ References
 .. [1] M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from tenacity import BaseRetrying, RetryCallState, retry_if_exception
 
@@ -53,21 +53,22 @@ def is_transient(error: BaseException) -> bool:
 class _Retrying(BaseRetrying):
     """tenacity's loop for attempts that are awaited and decisions that are not."""
 
-    async def __call__(self, fn: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:  # type: ignore[override]
-        state = RetryCallState(self, fn, args, kwargs)
+    async def __call__(self, fn: Callable[[], Awaitable[T]], failure: BaseException) -> T:  # type: ignore[override]
+        """Go on after the first attempt."""
+        state = RetryCallState(self, fn, (), {})
+        self.begin()
         while True:
-            try:
-                return await fn(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001 - as tenacity's own loop: `retry` decides
-                state.set_exception((type(error), error, error.__traceback__))
-            if state.attempt_number == 1:
-                self.begin()
+            state.set_exception((type(failure), failure, failure.__traceback__))
             self.iter(state)  # raises the failure where no attempt follows
             state.prepare_for_next_attempt()
             await self.sleep(state.upcoming_sleep)  # type: ignore[misc]
+            try:
+                return await fn()
+            except BaseException as error:  # noqa: BLE001 - as tenacity's own loop: `retry` decides
+                failure = error
 
 
-def with_retries(
+async def with_retries(
     attempt: Callable[[], Awaitable[T]],
     retry: RetryConfig,
     *,
@@ -75,7 +76,7 @@ def with_retries(
     jitter: Callable[[], float],
     unwanted: Callable[[], bool],
     worth: Callable[[BaseException], bool] = is_transient,
-) -> Coroutine[Any, Any, T]:
+) -> T:
     """Make attempts until one succeeds or fails for good, or no further one is wanted.
 
     A failure is `worth` another attempt, or ends them. `attempt` is a function with ``async``.
@@ -92,6 +93,10 @@ def with_retries(
     Traceback (most recent call last):
     adaptive_eval.errors.TransientEndpointError: busy
     """
+    try:
+        return await attempt()
+    except BaseException as error:  # noqa: BLE001 - as in tenacity's loop
+        failure = error
 
     def wait(state: RetryCallState) -> float:
         error = None if state.outcome is None else state.outcome.exception()
@@ -103,4 +108,4 @@ def with_retries(
 
     again = retry_if_exception(worth)
     retrying = _Retrying(retry=again, wait=wait, stop=stop, sleep=sleep, reraise=True)  # type: ignore[arg-type]
-    return retrying(attempt)
+    return await retrying(attempt, failure)
