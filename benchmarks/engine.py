@@ -52,7 +52,7 @@ from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
-from adaptive_eval.run.execution import collector_frozen as frozen
+from adaptive_eval.run.execution import collecting_little
 from adaptive_eval.stops import StopReason
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialOutcome, TrialRequest
@@ -222,7 +222,7 @@ async def runner(url: str, in_flight: int, trials: int) -> dict[str, float]:
                 _InOrder(trials), commits, {MODEL: client}, prompts=_Bench(), executor=InProcess(_Bench())
             )
             watching = asyncio.create_task(watch())
-            with frozen():  # as the command does
+            with collecting_little():  # as the command does
                 figures = await timed(engine.run(), trials)
             watching.cancel()
     return {

@@ -36,7 +36,7 @@ from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.executors.remote import RemoteExecutor
-from adaptive_eval.run.execution import collector_frozen as frozen
+from adaptive_eval.run.execution import collecting_little as frozen
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Question, Score
 

@@ -29,6 +29,7 @@ from adaptive_eval.core.session import LOOKED_AT, Session
 from adaptive_eval.engine.events import Decided, Event, Observer
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
+from adaptive_eval.run import COLLECT_AFTER
 from adaptive_eval.run.disk import room_warning
 from adaptive_eval.run.observers import Console, MetricsOptions, Outlets
 from adaptive_eval.run.probe import probe_all, require_usable
@@ -204,7 +205,7 @@ class _Run:
                     executor=executor,
                     allow_missing=self.options.allow_missing,
                 )
-                with console.stoppable(runner.request_stop), collector_frozen():
+                with console.stoppable(runner.request_stop), collecting_little():
                     return await runner.run()
 
     def _will_ask(self) -> bool:
@@ -317,13 +318,25 @@ def _fingerprint(decision: Decision) -> tuple[object, ...]:
 
 
 @contextmanager
-def collector_frozen() -> Iterator[None]:
-    """Leave the objects that exist now, of libraries above all, out of every garbage collection.
+def collecting_little() -> Iterator[None]:
+    """Collect seldom, and leave the objects that exist now, of libraries above all, out of it.
 
     A full collection looks at some 300,000 of them and holds up the event loop for about 100 ms.
+
+    Examples
+    --------
+    >>> before = gc.get_threshold()
+    >>> with collecting_little():
+    ...     print(gc.get_threshold()[0], gc.get_freeze_count() > 0)
+    20000 True
+    >>> gc.get_threshold() == before
+    True
     """
+    before = gc.get_threshold()
+    gc.set_threshold(COLLECT_AFTER, *before[1:])
     gc.freeze()
     try:
         yield
     finally:
         gc.unfreeze()
+        gc.set_threshold(*before)
