@@ -84,30 +84,39 @@ class Notices:
         self._on: Collection[NoticeKind] = () if config.notify is None else config.notify.on
         self._notifier = Notifier(channels)
         self._results: Results | None = None
+        self._untold: list[Decision] = []  # until the results that say what they rest on
 
     def __call__(self, event: Event) -> None:
         """Take an event."""
         if isinstance(event, Progress):
             self._results = event.results
+            self._tell_pairs()
         elif isinstance(event, Decided):
             for decision in event.decisions:
                 self._decided(decision)
         elif isinstance(event, Stopped):
+            self._tell_pairs()
             self._stopped(event.verdict)
 
     def close(self, error: Exception | None) -> str | None:
-        """Tell of the error, and wait for what has not arrived."""
+        """Tell of pairs and the error, and wait for what has not arrived."""
+        self._tell_pairs()
         if error is not None:
             self._tell("error", str(error) or type(error).__name__)
         return self._notifier.close()
 
     def _decided(self, decision: Decision) -> None:
         if decision.kind == "pair":
-            words = self._rest_on()
-            text = f"{describe(decision)}. {words}" if words else describe(decision)
-            self._tell("pair_decided", text, decision.trials, decision.models, decision.verdict)
+            self._untold.append(decision)
         elif decision.kind == "model_stopped":
             self._tell("error", describe(decision), decision.trials, decision.models)
+
+    def _tell_pairs(self) -> None:
+        words = self._rest_on()
+        for decision in self._untold:
+            text = f"{describe(decision)}. {words}" if words else describe(decision)
+            self._tell("pair_decided", text, decision.trials, decision.models, decision.verdict)
+        self._untold.clear()
 
     def _stopped(self, verdict: StopVerdict) -> None:
         results = self._results

@@ -144,6 +144,22 @@ def test_pairs_and_the_stop_are_told_in_words():
     assert MetricsOptions("9100").address() == ("127.0.0.1", 9100)
 
 
+def test_a_pair_is_told_with_what_its_own_results_rest_on():
+    before, decided = examples.midrun(), examples.finished()
+    lines = [replace(line, redrawn_trials=2) for line in decided.models]
+    after = replace(decided, models=tuple(lines))
+    events = (
+        Progress(1.0, 1.0, before, ()),
+        Decided(2.0, examples.decisions_of(decided)),
+        Progress(3.0, 3.0, after, ()),
+        Progress(4.0, 4.0, before, ()),  # a notice waits for the next results alone
+    )
+    bodies = told(config_of(webhook_env="HOOK", on=["pair_decided"]), events)
+    assert bodies
+    assert all("(on.discarded)" in body["text"] for body in bodies)
+    assert len(told(config_of(webhook_env="HOOK", on=["pair_decided"]), events[:2])) == len(bodies)
+
+
 # Experiment trackers: they get the figures, and whatever they do, the run continues.
 
 
