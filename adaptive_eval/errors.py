@@ -247,6 +247,8 @@ def last_line(error: BaseException) -> str:
     >>> last_line(ValueError("no idea"))
     'ValueError: no idea'
     """
+    if isinstance(error.__cause__, StopIteration):  # in a coroutine; the cause has the line
+        error = error.__cause__
     words = str(error) if isinstance(error, EndedByUserCode) else traceback.format_exception_only(error)[-1]
     words = words.strip()[:300]
     if isinstance(error, SyntaxError) and error.filename is not None:

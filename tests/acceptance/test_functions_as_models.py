@@ -63,6 +63,9 @@ async def cancels(prompt):
 def finds_nothing(prompt):
     return next(iter(()))
 
+async def finds_none(prompt):
+    return next(one for one in () if one in prompt)
+
 async def closes(prompt):
     raise GeneratorExit
 """
@@ -121,6 +124,9 @@ FAILURES = {
     "breaks_later": ("breaks_later raised RuntimeError: worn out", '        raise RuntimeError("worn out")'),
     "cancels": ("cancels raised CancelledError", "    raise asyncio.CancelledError"),
     "leaves": ("leaves raised SystemExit: 0", "    raise SystemExit(0)"),
+    "finds_nothing": ("finds_nothing raised StopIteration", "    return next(iter(()))"),
+    "finds_none": ("finds_none raised StopIteration", "    return next(one for one in () if one in prompt)"),
+    "closes": ("closes raised GeneratorExit", "    raise GeneratorExit"),
     "nothing": ("nothing: model 'broken' returned None", None),
 }
 
