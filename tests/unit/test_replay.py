@@ -521,3 +521,15 @@ def test_the_results_of_a_scoring_are_those_of_its_scores(described, tmp_path, f
     said = runs.command("validate", run, code=1).stdout
     assert "scoring 'strict-compliance': " in said
     assert words in said
+
+
+def test_a_scoring_by_a_judge_is_not_made_again_since_its_rows_do_not_say_what_was_lost(described, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(described, run)
+    runs.printed("rescore", run, "--rubric", "strict-compliance")
+    _change(run, "scorings", lambda data: data["results"]["models"][0].update(score=0.5))
+    runs.reseal(run)
+    assert "score is stored as 0.5" in runs.command("validate", run, code=1).stdout
+    _change(run, "scorings", lambda data: data["tasks"]["task"].update(scorer={"kind": "judge"}))
+    runs.reseal(run)
+    assert "undamaged" in runs.printed("validate", run)
