@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from adaptive_eval.build.assembly import build
 from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.build.server_discovery import read_addresses
-from adaptive_eval.build.session_spec import deadlines_of
+from adaptive_eval.build.session_spec import as_configured, deadlines_of
 from adaptive_eval.config import load_config, parse_config
 from adaptive_eval.config.load_config import config_from_data, json_schema
 from adaptive_eval.config.run_config import difference
@@ -145,6 +146,22 @@ def test_a_budget_reserves_all_calls_of_a_trial(tmp_path, sections, calls, promp
     assert (several.calls, plain.calls) == (calls, 1)
     assert several.prompt_bounds == (prompt or calls * plain.prompt_bounds[0],)
     assert several.prompt_varies == varies
+
+
+@pytest.mark.parametrize("word", ["auto", "schedule", "rounds"])
+@pytest.mark.parametrize("stored", ["schedule", "rounds"])
+def test_a_stored_session_has_what_its_config_says_and_the_order_that_auto_has_meant(tmp_path, word, stored):
+    written = config(
+        tmp_path, allocation={"questions": word}, budget={"trials": 50}, task={"trials": 30},
+        tasks_0_answers={"k": 3},
+    )  # fmt: skip
+    spec = build(config(tmp_path)).spec
+    made = replace(spec, allocation=replace(spec.allocation, questions=stored))
+    again = as_configured(written, made)
+    assert again.allocation.questions == (stored if word == "auto" else word)
+    assert (again.budget.trials, again.tasks[1].budget.trials) == (50, 30)
+    assert [task.calls for task in again.tasks] == [3, 1]
+    assert [task.questions for task in again.tasks] == [task.questions for task in spec.tasks]
 
 
 def test_calls_of_tools_and_their_definitions_count_as_a_prompt():

@@ -18,8 +18,9 @@ from adaptive_eval.build.describe import _lettered
 from adaptive_eval.errors import RunNotFound
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import Question
+from adaptive_eval.trial import AGAINST, Question
 from adaptive_eval.views.page import to_html
+from adaptive_eval.views.trial_page import figures
 from adaptive_eval.views.trials import outcome
 from adaptive_eval.views.web_app import create_app
 from adaptive_eval.views.web_runs import LIST_EVERY, LOOK_EVERY, SHARE, Folder, WatchedRun
@@ -73,6 +74,18 @@ def test_answers_are_shown_with_what_was_expected(tmp_path):
         for path in ("samples", "trials/0/3"):
             assert "Expected: the right one" in Page(client.get(f"/secret/runs/forest/{path}").text).shown
     shown.close()
+
+
+def test_the_figures_of_a_trial_are_its_signals_but_for_the_answer_that_it_was_compared_with(tmp_path):
+    runs.make_run(tmp_path / "forest")
+    with RunReader(tmp_path / "forest") as reader:
+        record = next(one for one in reader.trials(limit=100) if one.score is not None)
+    signals = {AGAINST: "a stored answer", "is_correct": True, "votes": 2}
+    rows = figures(replace(record, score=replace(record.score, signals=signals))).rows
+    shown = {row[0].text: row[1].text for row in rows}
+    assert {name for name in shown if name.startswith("signal ")} == {"signal is_correct", "signal votes"}
+    assert shown["category"] == str(record.score.category)
+    assert shown["ended by"] == record.completion.finish_reason
 
 
 @pytest.mark.parametrize(
