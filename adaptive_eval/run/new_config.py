@@ -236,9 +236,10 @@ def _columns(
             found[field] = choose(field, columns)
     if lacking := [field for field in ("input", "target") if field not in found]:
         given = " ".join(f"--field {field}=COLUMN" for field in lacking)
+        near = next(filter(None, (did_you_mean(field, lacking) for field in named)), "")
         raise UsageError(
             f"{file}: no column is known to be the {' or the '.join(lacking)} (there are: "
-            f"{', '.join(columns)}); name it: {given}"
+            f"{', '.join(columns)}); name it: {given}{near}"
         )
     return found
 

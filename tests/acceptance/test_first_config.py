@@ -339,7 +339,12 @@ def test_a_key_in_the_place_of_its_variable_is_not_shown(folder):
             ("--model", "openai/x", "--task", "sums.jsonl", "--field", "answer=target"),
             "--field target=answer",
         ),
+        (
+            ("--model", "openai/x", *OWN_COLUMNS[:2], "--field", "inptu=frage", *OWN_COLUMNS[4:]),
+            "--field input=COLUMN; did you mean 'input'?",
+        ),
     ],
 )
 def test_a_model_or_a_column_that_is_written_wrong_is_shown_right(given, advice, folder):
+    (folder / "rows.jsonl").write_text('{"frage": "1 + 1", "loesung": "2"}\n', "utf-8")
     assert advice in in_process("run", *given, cwd=folder, code=2).err
