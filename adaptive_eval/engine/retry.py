@@ -8,7 +8,7 @@ References
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tenacity import BaseRetrying, RetryCallState, retry_if_exception
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.options.request_options import RetryConfig
@@ -50,24 +50,6 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, TransientEndpointError)
 
 
-class _Retrying(BaseRetrying):
-    """tenacity's loop for attempts that are awaited and decisions that are not."""
-
-    async def __call__(self, fn: Callable[[], Awaitable[T]], failure: BaseException) -> T:  # type: ignore[override]
-        """Go on after the first attempt."""
-        state = RetryCallState(self, fn, (), {})
-        self.begin()
-        while True:
-            state.set_exception((type(failure), failure, failure.__traceback__))
-            self.iter(state)  # raises the failure where no attempt follows
-            state.prepare_for_next_attempt()
-            await self.sleep(state.upcoming_sleep)  # type: ignore[misc]
-            try:
-                return await fn()
-            except BaseException as error:  # noqa: BLE001 - as tenacity's own loop: `retry` decides
-                failure = error
-
-
 async def with_retries(
     attempt: Callable[[], Awaitable[T]],
     retry: RetryConfig,
@@ -95,8 +77,13 @@ async def with_retries(
     """
     try:
         return await attempt()
-    except BaseException as error:  # noqa: BLE001 - as in tenacity's loop
-        failure = error
+    except BaseException as error:  # noqa: BLE001 - as in tenacity's loop, which most trials do without
+        failed = [error]
+
+    async def again() -> T:
+        if failed:
+            raise failed.pop()
+        return await attempt()
 
     def wait(state: RetryCallState) -> float:
         error = None if state.outcome is None else state.outcome.exception()
@@ -106,6 +93,6 @@ async def with_retries(
         waited = state.idle_for + state.upcoming_sleep
         return unwanted() or not is_allowed(retry, state.attempt_number, waited)
 
-    again = retry_if_exception(worth)
-    retrying = _Retrying(retry=again, wait=wait, stop=stop, sleep=sleep, reraise=True)  # type: ignore[arg-type]
-    return await retrying(attempt, failure)
+    retry_if = retry_if_exception(worth)
+    retrying = AsyncRetrying(retry=retry_if, wait=wait, stop=stop, sleep=sleep, reraise=True)
+    return await retrying(again)
