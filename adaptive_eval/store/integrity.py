@@ -1,4 +1,4 @@
-"""Damage to a run file: found by SQLite's own check, and by the checksum of each trial."""
+"""Damage to a run file: found by SQLite, by the checksum of each trial, by the shape of its description."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from adaptive_eval.errors import RunDamaged
-from adaptive_eval.store.codec import unpack, unpacked
+from adaptive_eval.store.codec import Shape, misfit, parsed, unpack, unpacked
 from adaptive_eval.store.file_errors import UNREADABLE
 from adaptive_eval.store.queries import FILTERS, RESCORED, TRIALS, largest_id
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
@@ -230,3 +230,76 @@ def require_undamaged(db: sqlite3.Connection, path: Path, *, whole: bool) -> Non
             f"{path} is damaged: {damage.in_words()}. Keep a copy of the file; "
             f"`adaptive-eval validate {path.parent} --salvage NEW` copies the undamaged trials to a new run"
         )
+
+
+class Description(dict[str, str]):
+    """The description of a run; absent keys are reported by name."""
+
+    def __init__(self, directory: Path, entries: Mapping[str, str]) -> None:
+        super().__init__(entries)
+        self._directory = directory
+
+    def __missing__(self, key: str) -> str:
+        raise RunDamaged(
+            f"{self._directory}: the run's description lacks {key!r}, so it can be read but not continued. "
+            "Start a new run from its config: adaptive-eval run CONFIG"
+        )
+
+
+_COUNTS = {...: [[float]]}  # trials of each question in each category, by task; of numbers their sums
+_OF_QUESTIONS = {...: [int]}
+_TASK = {"scorer?": dict, "rubric?": {"truncated": str}, "answers?": {"k": int, "by": str}, "missing?": [str]}
+_REFERENCE = {"name": str, "counts": _COUNTS, "source": str, "lost": _OF_QUESTIONS, "alike": _OF_QUESTIONS}
+
+DESCRIPTION: Mapping[str, Shape] = {
+    "seed": int,
+    "started_at": float,
+    "versions": {...: str},
+    "identity": {
+        "tasks": {...: {"dataset?": str}},
+        "models?": {...: dict},
+        "rounds?": [str],
+        "samples_per_request?": int,
+    },
+    "scoring": {...: _TASK},
+    "thresholds": {...: {...: {"value": float, "source": str}}},
+    "worth": {...: {"share": float, "worths": [float]}},
+    "changes": [{"at": float, "trials": int, "setting": str, "before": object, "now": object}],
+    "session": {"spec": dict, "ranges": [str]},
+    "labels": {
+        "file": str,
+        "rows": int,
+        "filled": int,
+        "with_chances": bool,
+        "spans": [[int]],
+        "progress": {...: int},
+        "chance": float,
+        "chosen": [[float]],
+        "labels": [[(str, float)]],
+    },
+    "previous": {
+        "settings": {"references": [dict], "prior": (dict, None)},
+        "references": [_REFERENCE],
+        "prior": ({"counts": {...: _COUNTS}, "source": str}, None),
+    },
+    "imported": {
+        "sources": [{"file": str, "format": str, "trials": int, "versions": dict}],
+        "notes": [str],
+        "weights": {...: [float]},
+        "rule": str,
+        "ranges": [str],
+    },
+    "against": {...: {...: {...: [str]}}},
+}
+"""Entries of a run's description that hold JSON; the others are texts."""
+
+
+def wrong_entry(key: str, text: str) -> str | None:
+    """Return what is wrong with an entry of the description, in words; None if nothing is."""
+    shape = DESCRIPTION.get(key)
+    if shape is None or (key == "labels" and not text):  # no labels
+        return None
+    try:
+        return misfit(parsed(text), shape)
+    except (ValueError, RecursionError) as error:
+        return f"it holds {text!r:.40}, which is no JSON ({error})"

@@ -15,18 +15,16 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adaptive_eval.errors import RunDamaged
 from adaptive_eval.store import queries
-from adaptive_eval.store.codec import (
-    Packed,
-    Shape,
-    load_json,
-    misfit,
-    moment,
-    parsed,
-    unpack,
-    unpack_optional,
-)
+from adaptive_eval.store.codec import Packed, load_json, moment, unpack, unpack_optional
 from adaptive_eval.store.file_errors import decoding
-from adaptive_eval.store.integrity import Damage, RunContents, find_damage, require_undamaged
+from adaptive_eval.store.integrity import (
+    Damage,
+    Description,
+    RunContents,
+    find_damage,
+    require_undamaged,
+    wrong_entry,
+)
 from adaptive_eval.store.queries import largest_id
 from adaptive_eval.store.records import (
     AttemptRecord,
@@ -59,79 +57,6 @@ if TYPE_CHECKING:  # numpy takes longer to import than all else here, and few re
 
 
 Made = TypeVar("Made")
-
-
-class Description(dict[str, str]):
-    """The description of a run; absent keys are reported by name."""
-
-    def __init__(self, directory: Path, entries: Mapping[str, str]) -> None:
-        super().__init__(entries)
-        self._directory = directory
-
-    def __missing__(self, key: str) -> str:
-        raise RunDamaged(
-            f"{self._directory}: the run's description lacks {key!r}, so it can be read but not continued. "
-            "Start a new run from its config: adaptive-eval run CONFIG"
-        )
-
-
-_COUNTS = {...: [[float]]}  # trials of each question in each category, by task; of numbers their sums
-_OF_QUESTIONS = {...: [int]}
-_TASK = {"scorer?": dict, "rubric?": {"truncated": str}, "answers?": {"k": int, "by": str}, "missing?": [str]}
-_REFERENCE = {"name": str, "counts": _COUNTS, "source": str, "lost": _OF_QUESTIONS, "alike": _OF_QUESTIONS}
-
-DESCRIPTION: Mapping[str, Shape] = {
-    "seed": int,
-    "started_at": float,
-    "versions": {...: str},
-    "identity": {
-        "tasks": {...: {"dataset?": str}},
-        "models?": {...: dict},
-        "rounds?": [str],
-        "samples_per_request?": int,
-    },
-    "scoring": {...: _TASK},
-    "thresholds": {...: {...: {"value": float, "source": str}}},
-    "worth": {...: {"share": float, "worths": [float]}},
-    "changes": [{"at": float, "trials": int, "setting": str, "before": object, "now": object}],
-    "session": {"spec": dict, "ranges": [str]},
-    "labels": {
-        "file": str,
-        "rows": int,
-        "filled": int,
-        "with_chances": bool,
-        "spans": [[int]],
-        "progress": {...: int},
-        "chance": float,
-        "chosen": [[float]],
-        "labels": [[(str, float)]],
-    },
-    "previous": {
-        "settings": {"references": [dict], "prior": (dict, None)},
-        "references": [_REFERENCE],
-        "prior": ({"counts": {...: _COUNTS}, "source": str}, None),
-    },
-    "imported": {
-        "sources": [{"file": str, "format": str, "trials": int, "versions": dict}],
-        "notes": [str],
-        "weights": {...: [float]},
-        "rule": str,
-        "ranges": [str],
-    },
-    "against": {...: {...: {...: [str]}}},
-}
-"""Entries of a run's description that hold JSON; the others are texts."""
-
-
-def wrong_entry(key: str, text: str) -> str | None:
-    """Return what is wrong with an entry of the description, in words; None if nothing is."""
-    shape = DESCRIPTION.get(key)
-    if shape is None or (key == "labels" and not text):  # no labels
-        return None
-    try:
-        return misfit(parsed(text), shape)
-    except (ValueError, RecursionError) as error:
-        return f"it holds {text!r:.40}, which is no JSON ({error})"
 
 
 class RunReader:
@@ -205,7 +130,7 @@ class RunReader:
     def require_undamaged(self, *, whole: bool = False) -> None:
         """Raise RunDamaged if the file is damaged; a run that is being written is not checked.
 
-        `whole` decodes every answer too, for whoever decides by trials and reads no answers.
+        With `whole`, every answer is decoded too: for callers that decide by trials and read no answer.
         """
         if not self._files.unmerged():
             require_undamaged(self._db, self._files.database, whole=whole)
