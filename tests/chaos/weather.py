@@ -114,17 +114,22 @@ def killed_at_every_stage(folder: Path, seed: int) -> Figures:
         return ordeal.account()
 
 
+def _killed_often(ordeal: Ordeal, longest: float) -> Figures:
+    """Kill a run twenty times, after up to so many seconds or soon after one of its answers."""
+    for number in range(20):
+        if number % 2:
+            ordeal.killed_after(ordeal.random.uniform(0.0, 0.5), ordeal.random.randrange(1, 40))
+        else:
+            ordeal.killed_after(ordeal.random.uniform(0.2, longest))
+    return ordeal.account()
+
+
 def killed_in_batches(folder: Path, seed: int) -> Figures:
     """Let a run in batches be killed twenty times, at any moment from its start to its end."""
     with BatchMimic(mimic_spec(latency=LATENCY)) as mimic:
         ordeal = Ordeal(folder, mimic, seed, tokens=60_000, usd=0.18)
         ordeal.in_batches()
-        for number in range(20):
-            if number % 2:
-                ordeal.killed_after(ordeal.random.uniform(0.0, 0.5), ordeal.random.randrange(1, 40))
-            else:
-                ordeal.killed_after(ordeal.random.uniform(0.2, 6.0))
-        return ordeal.account()
+        return _killed_often(ordeal, 6.0)
 
 
 def killed_while_rescoring(folder: Path, seed: int) -> Figures:
@@ -179,12 +184,7 @@ def killed_on_ray(folder: Path, seed: int) -> Figures:
     with MimicProcess(mimic_spec(latency=LATENCY)) as mimic, cluster() as address:
         ordeal = Ordeal(folder, mimic, seed, tokens=60_000, usd=0.18)
         ordeal.on_ray(address)
-        for number in range(20):
-            if number % 2:
-                ordeal.killed_after(ordeal.random.uniform(0.0, 0.5), ordeal.random.randrange(1, 40))
-            else:
-                ordeal.killed_after(ordeal.random.uniform(0.2, 12.0))
-        return ordeal.account()
+        return _killed_often(ordeal, 12.0)
 
 
 IN_STORMS = {"judged": killed_at_every_stage, "batches": killed_in_batches, "rescore": killed_while_rescoring}
