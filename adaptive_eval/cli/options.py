@@ -131,10 +131,39 @@ def named_mean(option: str, text: str) -> tuple[str, float]:
     raise UsageError(f"{option} {text!r} is not NAME=MEAN with a mean from 0 to 1, such as expert=0.9")
 
 
+class _Command(click.Command):
+    """A command that says how a setting of the config is given, when somebody gives it as an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            setting = _setting(error.option_name)
+            if setting is None or all(option.name != "overrides" for option in self.params):
+                raise
+            words = (
+                f"there is no option {error.option_name}; settings of the config are given so: -o {setting}="
+            )
+            raise click.UsageError(words, ctx) from None
+
+
+def _setting(option: str) -> str | None:
+    """Return the setting that an option seems to mean, such as budget.trials; None if none has its name."""
+    from adaptive_eval.config import RunConfig
+    from adaptive_eval.options.wording import fields_of, section_with
+
+    key = option.lstrip("-").replace("-", "_")
+    of_run = fields_of(RunConfig)
+    if key in of_run:
+        return key
+    holder = section_with(key, RunConfig)
+    return f"{holder}.{key}" if holder else None
+
+
 def named(name: str, *examples: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
     """Return the decorator of a command whose help ends with examples of its arguments."""
     lines = ["\b", "Examples:", *(f"  adaptive-eval {name} {arguments}".rstrip() for arguments in examples)]
-    return click.command(name, epilog="\n".join(lines), **settings)
+    return click.command(name, _Command, epilog="\n".join(lines), **settings)
 
 
 log_options = stacked(

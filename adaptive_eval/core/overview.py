@@ -451,9 +451,9 @@ def resolved_evidence(comparison: SessionContrasts) -> dict[str, Any]:
 
 
 def partial_evidence(comparison: SessionContrasts, states: ModelStates) -> dict[str, Any]:
-    """Return how many pairs stay open, and the models that have stopped."""
+    """Return how many pairs and models stay open, and the models that have stopped."""
     names, unusable = comparison.spec.names, states.unusable - states.spent
-    found: dict[str, Any] = {"open": int(comparison.lost.sum()), "silent": [], "spent": []}
+    found: dict[str, Any] = _open(comparison, comparison.lost) | {"silent": [], "spent": []}
     for model in states.stopped:
         if model not in unusable:
             found["spent" if model in states.spent else "silent"].append(names[model])
@@ -463,18 +463,23 @@ def partial_evidence(comparison: SessionContrasts, states: ModelStates) -> dict[
 
 
 def lost_evidence(comparison: SessionContrasts, states: ModelStates) -> dict[str, Any]:
-    """Return how many pairs stay open because answers are lost, how many of each model are, and why."""
+    """Return what stays open because answers are lost, how many of each model are, and why."""
     spec, board = comparison.spec, comparison.answers
     lost = {model.name: board.missing(row) for row, model in enumerate(spec.models)}
     lost |= {reference.name: lost_of(reference) for reference in spec.references}
     discarded = dict(zip(spec.names, states.discarded, strict=False))
-    return {
-        "open": int(comparison.fold.needed.sum()),
+    return _open(comparison, comparison.fold.needed) | {
         "lost": _some(lost),
         "discarded": discards_of(spec, states),
         "discarded_trials": _some(discarded),
         "redrawn": sorted(spec.redrawn),
     }
+
+
+def _open(comparison: SessionContrasts, rows: Bools) -> dict[str, Any]:
+    """Return how many of the contrasts in `rows` are between two models, and how many are of one alone."""
+    single = comparison.contrasts.single
+    return {"open": int((rows & ~single).sum()), "open_models": int((rows & single).sum())}
 
 
 def _some(counts: Mapping[str, int]) -> dict[str, int]:

@@ -193,9 +193,15 @@ def _elsewhere(key: str, section: Any, top: Any) -> str | None:
         return "it belongs at the top of the file, next to models and tasks"
     if {f"{key}s", key.removesuffix("s")} & fields.keys():
         return None  # singular or plural of a key
-    for name, field in fields.items():
+    holder = section_with(key, section)
+    return f"it belongs under {holder}" if holder else None
+
+
+def section_with(key: str, section: Any) -> str | None:
+    """Return the first section of a section that has a key; None if no one has."""
+    for name, field in fields_of(section).items():
         if any(key in fields_of(inner) for inner in _sections(field)):
-            return f"it belongs under {name}"
+            return name
     return None
 
 

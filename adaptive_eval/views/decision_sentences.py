@@ -233,9 +233,15 @@ def _partial(found: Evidence) -> str:
         if len(found["spent"]) == 1:
             budgets = "budget"
         reasons.append(f"the {budgets} of {_together(found['spent'])} ended")
-    stay = "stays" if found["open"] == 1 else "stay"
+    stay = "stays" if found["open"] + found["open_models"] == 1 else "stay"
     because = " and ".join(reasons)
-    return f"decided as far as possible: {count(found['open'], 'pair')} {stay} open because {because}"
+    return f"decided as far as possible: {_what_is_open(found)} {stay} open because {because}"
+
+
+def _what_is_open(found: Evidence) -> str:
+    """Return how many pairs, and models that are asked about alone, have no verdict."""
+    counts = {"pair": found["open"], "model": found["open_models"]}
+    return " and ".join(count(number, word) for word, number in counts.items() if number)
 
 
 def _budget(found: Evidence) -> str:
@@ -268,12 +274,12 @@ def _max_passes(found: Evidence) -> str:
 def _endpoints(found: Evidence) -> str:
     if found.get("refused"):
         return f"the very first request was refused ({_by_model(found['models'])})"
-    return f"no pair can be decided with the endpoints that answer ({_by_model(found['models'])})"
+    return f"nothing can be decided with the endpoints that answer ({_by_model(found['models'])})"
 
 
 def _lost(found: Evidence) -> str:
     begin = (
-        f"lost answers could turn every open pair ({count(found['open'], 'pair')}; lost answers of "
+        f"lost answers could turn everything that is open ({_what_is_open(found)}; lost answers of "
         f"{_by_model(found['lost'])})"
     )
     discarded = found.get("discarded_trials", {})

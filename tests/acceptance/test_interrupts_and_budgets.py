@@ -252,7 +252,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path, mimic):
     done = in_process("run", config, "--out", "run", cwd=tmp_path, code=3)
     stop = report(run)["run"]["stop"]
     assert stop["reason"] == "partial"
-    assert stop["evidence"] == {"open": 4, "silent": [], "spent": ["guesser"]}
+    assert stop["evidence"] == {"open": 4, "open_models": 0, "silent": [], "spent": ["guesser"]}
     pairs = {frozenset((pair["first"], pair["second"])): pair["verdict"] for pair in report(run)["pairs"]}
     assert {pair for pair, verdict in pairs.items() if verdict == "open"} == {
         frozenset((name, "guesser")) for name in ("sage", "scholar", "student", "novice")

@@ -140,6 +140,22 @@ def test_so_does_what_the_command_line_itself_raises(error, code, monkeypatch, c
     assert capsys.readouterr().out == (json.dumps(usage) + "\n" if code == 2 else "")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("run my.yaml --trials 100", "-o budget.trials="),
+        ("run my.yaml --max-passes 4", "-o stopping.max_passes="),
+        ("validate my.yaml --seed 4", "-o seed="),
+        ("run my.yaml --modle a", "Did you mean '--model'?"),
+        ("report my --trials 4", "No such option"),
+    ],
+)
+def test_a_setting_that_is_given_as_an_option_is_named_as_the_option_for_settings(arguments, words, capsys):
+    with pytest.raises(SystemExit):
+        main(arguments.split())
+    assert words in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("reason", "code"), OF_STOP.items())
 def test_a_run_ends_with_the_code_of_its_reason(reason, code):
     assert STOPS[reason].exit_code == code

@@ -148,7 +148,7 @@ def test_time_that_is_up_is_a_budget_and_no_fault():
     assert decision.verdict == "budget"
     drive(session, lambda request: int(request.key.model == "m0"))
     assert session.stopped.reason == "partial"
-    assert session.stopped.evidence == {"open": 2, "silent": [], "spent": ["m1"]}
+    assert session.stopped.evidence == {"open": 2, "open_models": 0, "silent": [], "spent": ["m1"]}
     for timed, reason in ((True, "budget"), (False, "endpoints")):
         session = Session(make_spec(3, 40))
         session.stop_model("m1", "its wall clock limit of 60 s is reached", spent=True)

@@ -131,7 +131,7 @@ class TestModels:
         spec = with_own(make_spec(3, 30, max_passes=60), m1=BudgetSpec(trials=12))
         session = drive(Session(spec), coin(MEANS))
         assert session.stopped.reason == "partial"
-        assert session.stopped.evidence == {"open": 2, "silent": [], "spent": ["m1"]}
+        assert session.stopped.evidence == {"open": 2, "open_models": 0, "silent": [], "spent": ["m1"]}
         lines = {line.model: line for line in session.results().models}
         assert (lines["m1"].state, lines["m1"].issued) == ("stopped", 12)
         assert "12 of 12 trials" in note_words(lines["m1"], session.results())

@@ -57,7 +57,14 @@ class TestBoard:
         stopped = drive(Session(spec), coin([0.6])).stopped
         assert (stopped.reason, stopped.evidence) == (
             "lost",
-            {"open": 1, "lost": {"old": 480}, "discarded": {}, "discarded_trials": {}, "redrawn": []},
+            {
+                "open": 1,
+                "open_models": 0,
+                "lost": {"old": 480},
+                "discarded": {},
+                "discarded_trials": {},
+                "redrawn": [],
+            },
         )
 
     def test_questions_of_which_it_lost_all_answers_may_have_any_score(self):
@@ -141,7 +148,13 @@ def test_a_pair_that_is_too_noisy_is_open_as_those_of_a_lost_model_are():
     session = Session(replace(make_spec(2, 30, equivalence=0.02), references=(reference,)))
     session.stop_model("m1", "gone")
     drive(session, coin([0.5, 0.5], spread=0.2), most=5_000)
-    assert session.stopped.evidence == {"open": 3, "silent": ["m1"], "spent": [], "noisy": ["old"]}
+    assert session.stopped.evidence == {
+        "open": 3,
+        "open_models": 0,
+        "silent": ["m1"],
+        "spent": [],
+        "noisy": ["old"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -169,7 +182,13 @@ def test_a_reference_too_noisy_for_any_verdict_ends_the_run(questions, trials):
     drive(session, coin([0.5], spread=0.2), most=5_000)
     assert session.stopped is not None
     assert session.stopped.reason == "partial"
-    assert session.stopped.evidence == {"open": 1, "silent": [], "spent": [], "noisy": ["old"]}
+    assert session.stopped.evidence == {
+        "open": 1,
+        "open_models": 0,
+        "silent": [],
+        "spent": [],
+        "noisy": ["old"],
+    }
     assert "old are too noisy" in describe(session.stopped)
 
 

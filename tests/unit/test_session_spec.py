@@ -99,7 +99,13 @@ def test_a_sample_that_no_answers_could_decide_is_told_and_ends_after_one_pass(c
     assert (session.stopped.reason, "warning/undecidable" in codes) == (
         ("partial", True) if ends else ("resolved", False)
     )
-    assert not ends or session.stopped.evidence == {"open": 1, "silent": [], "spent": [], "sample": True}
+    assert not ends or session.stopped.evidence == {
+        "open": 1,
+        "open_models": 0,
+        "silent": [],
+        "spent": [],
+        "sample": True,
+    }
     if ends:
         assert sum(session.states.issued) <= 2 * len(clusters) + 8
         assert "too few for any verdict" in describe(session.stopped)

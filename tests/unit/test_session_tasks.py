@@ -349,6 +349,18 @@ def test_claims_without_a_verdict_are_part_of_the_result_when_the_other_models_s
     assert describe(session.stopped).startswith("decided as far as possible: 2 pairs stay open")
 
 
+def test_a_model_that_is_asked_about_alone_stays_open_as_a_model_not_as_a_pair():
+    session = Session(replace(BASE, goal=GoalSpec("threshold", value=0.5)))
+    first, *others = NAMES
+    while session.comparison.fold.undecided.all():
+        session.tell([TrialOutcome(one.key, 1) for one in session.ask({first: 4})])
+    for name in others:
+        session.stop_model(name, "HTTP 401")
+    found = session.stopped.evidence
+    assert (found["open"], found["open_models"]) == (0, len(others))
+    assert f"{len(others)} models stay open" in describe(session.stopped)
+
+
 def test_lost_answers_are_bounded():
     """Where half of the best model's answers are lost, they could all be wrong: nothing is claimed of it."""
     session = Session(BASE)

@@ -324,7 +324,11 @@ def test_a_run_takes_so_many_trials_at_most(budget, most):
 
 
 @pytest.mark.parametrize(
-    "stop", [spent("models"), StopVerdict("partial", evidence={"open": 1, "silent": [], "spent": ["oak"]})]
+    "stop",
+    [
+        spent("models"),
+        StopVerdict("partial", evidence={"open": 1, "open_models": 0, "silent": [], "spent": ["oak"]}),
+    ],
 )
 def test_every_model_whose_own_budget_has_ended_is_named_so_that_its_place_is_found(stored, config, stop):
     lines = [BudgetLine("usd", 0.9, 0, 1.0, "model", name) for name in NAMES]
