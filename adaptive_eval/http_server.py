@@ -36,7 +36,10 @@ def quiet_server(app: Any, **options: Any) -> QuietServer:
 
 def listen(host: str, port: int, backlog: int = 128) -> socket.socket:
     """Return a socket that listens on `host`; raise UsageError if it cannot."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if ":" in host:
+        family = socket.AF_INET6
+    else:
+        family = socket.AF_INET
     # asyncio switches Nagle's delay off only on sockets that say they are TCP; with it, answers take 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

@@ -280,17 +280,25 @@ def shown_message(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if content is None:
         content = []
-    parts = content if isinstance(content, list) else [{"text": content}]
+    parts = content
+    if not isinstance(content, list):
+        parts = [{"text": content}]
     shown = list(map(_shown_part, parts))
     if message.get("type") == "function_call_output":  # of the Responses API
         shown.append(str(message.get("output", "")))
-    calls = [message] if message.get("type") == "function_call" else message.get("tool_calls")
+    if message.get("type") != "function_call":
+        calls = message.get("tool_calls")
+    else:
+        calls = [message]
     return "\n".join([*shown, *map(shown_call, calls if isinstance(calls, list) else ())])
 
 
 def shown_call(call: Any) -> str:
     """Return a call of a tool as a person reads it."""
-    call = call.get("function", call) if isinstance(call, Mapping) else {}
+    if isinstance(call, Mapping):
+        call = call.get("function", call)
+    else:
+        call = {}
     return f"{call.get('name', '')}({call.get('arguments', '')})"
 
 

@@ -33,12 +33,16 @@ def numbers(
         raise ValueError(f"{name} must be numbers; got {values!r}")
     array = np.array(given, dtype=np.float64)
     if array.ndim != 1 or array.size == 0 or (size is not None and array.size != size):
-        shape = "(C + 1,)" if size is None else f"({size},)"
+        shape = "(C + 1,)"
+        if size is not None:
+            shape = f"({size},)"
         raise ValueError(f"{name} must have shape {shape}, {meaning}; got shape {array.shape}")
     bad = ~(np.isfinite(array) & (array >= least))
     if bad.any():
         (k,) = first(bad)
-        limit = "" if least == -math.inf else f" and at least {least:g}"
+        limit = ""
+        if least != -math.inf:
+            limit = f" and at least {least:g}"
         raise ValueError(f"{name} must be finite{limit}; got {name}[{k}] = {array[k]}")
     return array
 

@@ -41,7 +41,10 @@ class Anchors:
         """How many there are."""
         if self.judge.anchors is not None:
             return min(self.judge.anchors, self._cells)
-        most = self._cells if self.judge.labels is not None else ceil(self._cells / _ONE_IN)
+        if self.judge.labels is not None:
+            most = self._cells
+        else:
+            most = ceil(self._cells / _ONE_IN)
         return min(_USUAL, most)
 
     @property
@@ -58,8 +61,12 @@ class Anchors:
 
     def keep(self, request: TrialRequest, completion: Completion, question: Question, score: Score) -> Score:
         """Keep an answer if it is an anchor that the judge has scored; return its score, with that said."""
-        place = self.place(request) if request.repeat == 0 else None
-        part = None if place is None else self._part(score, self._kept)
+        place = None
+        if request.repeat == 0:
+            place = self.place(request)
+        part = None
+        if place is not None:
+            part = self._part(score, self._kept)
         if place is None or part is None:
             return score
         self.kept[place] = completion, question
@@ -70,7 +77,9 @@ class Anchors:
 
         That costs requests, which are on the bill of the trial; none if half of a budget is spent.
         """
-        place = self.place(request) if request.repeat > 0 else None
+        place = None
+        if request.repeat > 0:
+            place = self.place(request)
         if place is None or not self.judge.grading_model.spare:
             return score
         place = (place + request.repeat) % self.number

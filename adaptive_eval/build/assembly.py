@@ -221,7 +221,10 @@ class Built:
             if task.against:
                 scorer = self.config.task(task.name).scorer
                 against[task.name] = {scorer.identity()["against"]: task.against}
-        compared = {AGAINST: json.dumps(against)} if against else {}
+        if against:
+            compared = {AGAINST: json.dumps(against)}
+        else:
+            compared = {}
         return {
             "name": config.name,
             "config": config.text,
@@ -256,7 +259,9 @@ class Built:
     def _code(self, function: str | None) -> dict[str, str]:
         """Return the checksum of the file beside the config, by name, that a user's function is in."""
         module = (function or "").removeprefix(PYTHON).rpartition(":")[0]
-        name = module if module.endswith(".py") else f"{module.replace('.', '/')}.py"
+        name = module
+        if not module.endswith(".py"):
+            name = f"{module.replace('.', '/')}.py"
         file = self.config.base_dir / name
         if module and file.is_file():
             return {name: sha256(file.read_bytes()).hexdigest()}

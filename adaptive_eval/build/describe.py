@@ -83,7 +83,9 @@ def targets_of(tasks: Sequence[Task], lettered: RunConfig | None) -> TargetLooku
     def target(record: TrialRecord) -> str | None:
         request = record.request
         task = by_name.get(request.task)
-        question = None if task is None else task.by_id.get(request.question)
+        question = None
+        if task is not None:
+            question = task.by_id.get(request.question)
         if task is None or question is None:
             return None
         return _lettered(task.asked(question, request.seed), first.get(task.name))

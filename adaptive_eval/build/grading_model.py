@@ -88,7 +88,9 @@ class GradingModelClient:
             if error.status in REQUEST_STATUSES:
                 raise CannotScore(f"refused the request ({error})") from None
             self._unbilled.add(bill)
-            wait = error.retry_after if isinstance(error, TransientEndpointError) else None
+            wait = None
+            if isinstance(error, TransientEndpointError):
+                wait = error.retry_after
             words = f"the {kind} ({model}) did not answer: {error}"
             bill.discarded += self._given_up(failed)
             if self._scorer.endpoint not in self._discards.fastest:
@@ -226,7 +228,9 @@ class GradingModelClient:
     def lines(self, owner: str = "") -> Iterator[BudgetLine]:
         """Yield the amounts spent, by unit, under the name `owner`."""
         for line in self.account.lines(priced=self._price is not None):
-            name = "requests" if line.name == "trials" else line.name
+            name = "requests"
+            if line.name != "trials":
+                name = line.name
             yield replace(line, name=name, scope="scorer", owner=owner)
 
     def _limited(self, worst: Amount) -> Iterator[tuple[BudgetLine, float]]:
@@ -242,7 +246,9 @@ class GradingModelClient:
         return f"its budget of {line.limit:g} {line.name} is used up"
 
     def _amount(self, prompt: int, completion: int) -> Amount:
-        usd = 0 if self._price is None else self._price.most(prompt, completion)
+        usd = 0
+        if self._price is not None:
+            usd = self._price.most(prompt, completion)
         return Amount(prompt, completion, usd)
 
 

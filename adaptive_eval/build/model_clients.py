@@ -85,7 +85,10 @@ def endpoints_of(
             wrong.setdefault(str(error), []).append(model.name)
     if wrong:
         found = [f"{listing(names)}: {words}" for words, names in wrong.items()]
-        words = found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} mistakes", *found])
+        if len(found) == 1:
+            words = found[0]
+        else:
+            words = "\n  ".join([f"{len(found)} mistakes", *found])
         raise UsageError(words, code="endpoint/setup")
     return pools
 
@@ -233,7 +236,9 @@ def solvers_of(config: RunConfig) -> dict[str, Solver]:
     """Return the solver of every task that has one, by the name of the task."""
     found = {}
     for task in config.tasks:
-        name = None if task.solver is None else task.solver.function
+        name = None
+        if task.solver is not None:
+            name = task.solver.function
         if task.solver is not None and name is not None:
             function = _function(name.removeprefix(PYTHON), config.base_dir)
             found[task.name] = Solver(name, function, task.solver.calls, task.solver.prompt_tokens)
@@ -278,7 +283,9 @@ _UNBOUNDED = 2**62
 def most_connections() -> int:
     """Raise this process's limit on open files as far as the system lets it; return the connections left."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
+    wanted = _ENOUGH
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(ValueError, OSError):  # macOS allows less than it says
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -70,7 +70,9 @@ class Previous:
         """Return what :meth:`to_json` was given."""
         data = json.loads(text)
         references = tuple(ReferenceSpec(**_as_tables(one)) for one in data["references"])
-        prior = None if data["prior"] is None else PriorSpec(**_as_tables(data["prior"]))
+        prior = None
+        if data["prior"] is not None:
+            prior = PriorSpec(**_as_tables(data["prior"]))
         return cls(data["settings"], references, prior)
 
 
@@ -113,7 +115,9 @@ def previous_of(
     references = []
     for one in config.references:
         references += (_series if one.series else _references)(one, config, wanted)
-    prior = None if config.prior is None else _prior(config.prior, config, wanted)
+    prior = None
+    if config.prior is not None:
+        prior = _prior(config.prior, config, wanted)
     return Previous(settings, tuple(references), prior)
 
 
@@ -246,7 +250,10 @@ def _in_words(place: str, counts: Mapping[str, Counts], left_out: Sequence[str])
     for name, tables in counts.items():
         trials = np.concatenate([table.sum(axis=1) for table in tables.values()])
         low, high = int(trials.min()), int(trials.max())
-        number = f"{high}" if low == high else f"{low} to {high}"
+        if low == high:
+            number = f"{high}"
+        else:
+            number = f"{low} to {high}"
         groups.setdefault(f"{number} previous trial{'' if high == 1 else 's'} a question", []).append(name)
     parts = [f"{words} of {', '.join(names)}" for words, names in groups.items()]
     text = f"{'; '.join(parts)}, from {place}"

@@ -72,7 +72,9 @@ def _own_task(model: ModelConfig, task: Task) -> Task:
         lacking = [name for name in template.fields if name not in common]
         whole = any(GIVEN in known for known in fields) or not isinstance(task.template, PromptTemplate)
         if whole or lacking:
-            why = "brings whole conversations" if whole else f"has no field {lacking[0]} in its own prompt"
+            why = "brings whole conversations"
+            if not whole:
+                why = f"has no field {lacking[0]} in its own prompt"
             words = f"model {model.name}: its prompt cannot replace that of the task {task.name}, which {why}"
             raise UsageError(words)
     return replace(task, template=template, system=model.system or task.system)
@@ -94,7 +96,10 @@ def _known_as(task: Task, question: Question, kind: str) -> dict[str, Any]:
     """Return a question as the mimic server is to recognise and answer it."""
     if task.shuffles_options:  # it does not see the order, so it answers by text
         place = target_option(question)
-        right = question.choices[place] if place is not None else question.target
+        if place is not None:
+            right = question.choices[place]
+        else:
+            right = question.target
         return {"question": question.fields["input"], "target": right, "choices": [], "kind": "text"}
     asked = task.render(question)[-1].content
     return {"question": asked, "target": question.target, "choices": list(question.choices), "kind": kind}

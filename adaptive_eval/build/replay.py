@@ -92,7 +92,10 @@ def replay(reader: RunReader) -> Replay:
         ) from error
     results = course.counted(session.results())
     compared = course.earlier or results
-    found = [] if stored.latest is None else list(stored.differences(compared, whole=compared is results))
+    if stored.latest is not None:
+        found = list(stored.differences(compared, whole=compared is results))
+    else:
+        found = []
     found += stored.contradicted(session.decisions, session.spec.names)
     found += stored.foreign(session.spec)
     found += _otherwise_scored(reader, session.spec, stored)
@@ -167,7 +170,9 @@ class _Stored:
     def read(cls, reader: RunReader, meta: Mapping[str, str]) -> _Stored:
         try:
             latest = reader.latest_snapshot()
-            results = None if latest is None else from_json(latest.results)
+            results = None
+            if latest is not None:
+                results = from_json(latest.results)
             require_described(None if results is None else results.stop)
             decisions = still_valid(decision_from(record.body) for record in reader.decisions())
             changes = stored_changes(meta)

@@ -28,7 +28,9 @@ def rubric_of(section: RubricConfig) -> Rubric:
     >>> rubric_of(RubricConfig(schema="efficiency-adjusted", thresholds={"len_p33": 0.1})).open_thresholds
     ('len_p66',)
     """
-    scores = None if section.range is None else ScoreRange(section.range)
+    scores = None
+    if section.range is not None:
+        scores = ScoreRange(section.range)
     return Rubric(section.schema_definition, section.thresholds, section.truncated, scores)
 
 
@@ -109,7 +111,10 @@ def require_same_scoring(
     directory: Path, stored: Mapping[str, Any] | None, now: Mapping[str, Any], tasks: Sequence[TaskConfig]
 ) -> None:
     """Refuse to continue a run under another scorer or rubric: its categories would not be comparable."""
-    differences = [] if stored is None else difference({"tasks": stored}, {"tasks": now})
+    if stored is not None:
+        differences = difference({"tasks": stored}, {"tasks": now})
+    else:
+        differences = []
     if stored is not None and differences:
         listed = "\n".join(f"  {line}" for line in differences)
         options = _to_rescore(stored, now, tasks)

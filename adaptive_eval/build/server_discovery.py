@@ -97,7 +97,9 @@ def read_addresses(text: str) -> tuple[str, ...]:
 
 def _address(written: str, number: int) -> str:
     whole = "://" in written
-    url = written if whole else f"http://{written}/v1"
+    url = written
+    if not whole:
+        url = f"http://{written}/v1"
     try:
         if whole or urlsplit(url).port is not None:
             return check_url(url)

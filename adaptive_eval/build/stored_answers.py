@@ -63,7 +63,10 @@ def _texts(
     if model not in cells.models:
         raise UsageError(f"against: {place} has no model {model!r}; it has {', '.join(cells.models)}")
     tasks = {name for name, _ in cells.questions}
-    there = task.name if task.name in tasks or len(tasks) > 1 else tasks.pop()
+    if task.name in tasks or len(tasks) > 1:
+        there = task.name
+    else:
+        there = tasks.pop()
     texts: dict[str, list[str]] = {question.id: [] for question in task.questions}
     others: dict[str, None] = {}
     for record in reader.trials(model=model, task=there):

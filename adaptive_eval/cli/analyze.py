@@ -168,7 +168,9 @@ def _show_first(found: Results, trials: int) -> None:
     for line in model_order(found):
         span = interval(line.score_low, line.score_high)
         rows.append((line.model, fixed(line.score), span, f"{line.trials:,}", ranks.of[line.model]))
-    heading = "rank interval" if ranks.ranked else ranks.head
+    heading = "rank interval"
+    if not ranks.ranked:
+        heading = ranks.head
     print_table(("<model", "score", level, "trials", heading), rows)
     if found.rule == FIXED and 0 < len(found.pairs) <= _PAIRS_SHOWN:
         _show_pairs(found, level)
@@ -181,7 +183,9 @@ def _show_pairs(found: Results, level: str) -> None:
     rows = []
     for pair in pair_order(found):
         words = verdict_words(pair.verdict, found.equivalence, pair.kind)
-        p_value = "" if pair.p_value is None else f"{pair.p_value:.2g}"
+        p_value = ""
+        if pair.p_value is not None:
+            p_value = f"{pair.p_value:.2g}"
         span = interval(pair.difference_low, pair.difference_high, sign=pair.kind != "width")
         rows.append((pair.first, pair.second, signed(pair.difference), span, p_value, words))
     print_table(("<", "<against", "difference", level, "p", "<verdict"), rows)
@@ -347,7 +351,9 @@ def preview(options: Mapping[str, Any]) -> None:
             models.add(found.model)
             questions.add((found.task, found.question))
             if trials <= _PREVIEWED:
-                number = "next" if found.number is None else str(found.number)
+                number = "next"
+                if found.number is not None:
+                    number = str(found.number)
                 cells = (found.model, found.task, found.question, number, _result_of(found), found.text[:40])
                 rows.append(list(map(inert, cells)))
         words = (count(len(models), "model"), count(len(questions), "question"), count(trials, "trial"))
@@ -360,7 +366,9 @@ def write_run(options: Mapping[str, Any]) -> None:
     from adaptive_eval.interop.import_run import import_logs
     from adaptive_eval.interop.recorded_files import open_logs
 
-    weights = None if options["weights"] is None else numbers(options["weights"], "--weights")
+    weights = None
+    if options["weights"] is not None:
+        weights = numbers(options["weights"], "--weights")
     choices = choices_of(options)
     weights = choices.range or weights
     logs = open_logs(options["recorded"], choices)

@@ -55,7 +55,10 @@ def command(
     rule, model, confidence = each["each_question"], each["model"], each["confidence"]
     if rule is None and not (model is None and confidence is None):
         raise UsageError("--model and --confidence are about --each-question RIGHT of ANSWERS; give it")
-    found = [] if rule is None else each_question(run, rule, model, confidence)
+    if rule is not None:
+        found = each_question(run, rule, model, confidence)
+    else:
+        found = []
     if asked or rule is None:
         found += claims.check(run, asked)
     for claim in found:

@@ -77,7 +77,10 @@ def command(run: Path, form: str | None, out: Path | None, push: str | None, **o
             f"--part-rows {part_rows}: only a folder of Parquet files has parts; give --format parquet and "
             "an --out that does not end in .parquet"
         )
-    form = None if push is not None else _form(form, out)
+    if push is not None:
+        form = None
+    else:
+        form = _form(form, out)
     if out is None and form in ("parquet", *FOLDERS):
         raise UsageError(f"--format {form} is no text for a terminal; say where to with --out")
     with RunReader(run) as reader:
@@ -133,7 +136,9 @@ class _RunShown:
         from adaptive_eval.build.describe import describe_run
         from adaptive_eval.core.results import from_json
 
-        results = None if self.made is None else from_json(self.made.results)
+        results = None
+        if self.made is not None:
+            results = from_json(self.made.results)
         return replace(describe_run(self.reader), results=results)
 
 
@@ -147,7 +152,10 @@ def _form(form: str | None, out: Path | None) -> str:
     """Return what to write: as given, or as the name of the file says; the two must not contradict."""
     if out is None and form is None:
         raise UsageError("say what to write: --format csv, for instance, or --out with a name like x.csv")
-    fitting = () if out is None else SUFFIXES.get(out.suffix.lower(), ())
+    if out is not None:
+        fitting = SUFFIXES.get(out.suffix.lower(), ())
+    else:
+        fitting = ()
     if form is None and not fitting:
         raise UsageError(f"--out {out}: only names in {', '.join(SUFFIXES)} say what to write; give --format")
     if form is not None and fitting and form not in fitting:
@@ -191,7 +199,9 @@ def _write_table(run: _RunShown, form: str, out: Path | None, *, texts: bool) ->
     from adaptive_eval.views.files import whole_file
 
     rows = trial_rows(run.reader, run.about(), texts=texts)
-    write = write_csv if form == "csv" else write_jsonl
+    write = write_jsonl
+    if form == "csv":
+        write = write_csv
     if out is None:
         write(rows, sys.stdout)
         return

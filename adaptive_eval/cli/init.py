@@ -96,8 +96,10 @@ def command(file: Path, **options: Any) -> None:
     schema = folder / "adaptive-eval.schema.json"
     schema.write_text(schema_text(), encoding="utf-8")
     file.write_text(SCHEMA_LINE + text, encoding="utf-8")
-    many = "1 model" if alone else f"{len(models)} models"
-    goal = f"interval {2 * margin:g} wide" if alone else f"margin {margin:g}"
+    if alone:
+        many, goal = "1 model", f"interval {2 * margin:g} wide"
+    else:
+        many, goal = f"{len(models)} models", f"margin {margin:g}"
     click.echo(f"{file}: {many}, task {draft.tasks[0].name}, {goal}, budget {trials:,} trials. Next:")
     for step in ("validate", "plan", "run"):
         click.echo(f"  adaptive-eval {step} {file}")
@@ -111,7 +113,9 @@ def _models_of(options: Mapping[str, Any]) -> tuple[list[Listed], Asked]:
     if wanted and not urls:
         return named_models(wanted, asked), asked
     urls = urls or _asked("--endpoint", "Servers, separated by spaces", "http://localhost:8000/v1")
-    ask_key = _key if sys.stdin.isatty() else None
+    ask_key = None
+    if sys.stdin.isatty():
+        ask_key = _key
     listed, asked = list_models(urls, asked, wanted, say=partial(click.echo, err=True), ask_key=ask_key)
     return _chosen(listed, wanted), asked
 

@@ -85,7 +85,10 @@ def command(run: Path, display: str | None, as_json: bool, until: str | None, **
             else:
                 views = attachment.follow(time.sleep, LOOK_EVERY, wait_out=until == "resolved")
                 views = (_replayed(reader, view, ENDED[:1]) for view in views)  # one that waits sees no end
-                view = _print_json(views) if as_json else _watch(views, run, display, bayes)
+                if as_json:
+                    view = _print_json(views)
+                else:
+                    view = _watch(views, run, display, bayes)
         except KeyboardInterrupt:
             click.echo("Left; the run itself is not affected.", err=True)
             if until is not None:

@@ -430,7 +430,10 @@ def weights_of(options: Mapping[str, Any]) -> tuple[float, ...]:
         return given
     from scorio.sequential.parts import unit_scores
 
-    weights = (0.0, 1.0) if options["weights"] is None else numbers(options["weights"], "--weights")
+    if options["weights"] is not None:
+        weights = numbers(options["weights"], "--weights")
+    else:
+        weights = (0.0, 1.0)
     try:
         unit_scores(weights)
     except ValueError as error:

@@ -145,7 +145,9 @@ def _margins(spec: SessionSpec, given: Sequence[float]) -> list[float | None]:
     from adaptive_eval.cli.planning import UNIT_MARGIN, unit_margin
 
     unit, of_goal = spec.scale[1], unit_margin(spec)
-    own = None if of_goal is None else of_goal * unit
+    own = None
+    if of_goal is not None:
+        own = of_goal * unit
     others = given or [share * (own or UNIT_MARGIN * unit) for share in MARGINS]
     margins: list[float | None] = [own]
     if spec.stopping.rule != "zscore" and any(goal.kind != "width" for goal in spec.goal.parts):
@@ -176,7 +178,9 @@ def what_to_run(options: Mapping[str, Any]) -> tuple[SessionSpec, AnswerSource]:
     shape = options["spread"] or SPREAD, options["correlation"] or 0.0
     means: tuple[float, ...] | None = None
     if options["means"] is not None:
-        means = PAPER_MEANS if options["means"] == PAPER else numbers(options["means"], "--means")
+        means = PAPER_MEANS
+        if options["means"] != PAPER:
+            means = numbers(options["means"], "--means")
     if options["config_file"] is not None:
         spec = _configured(options)
         if means is None:

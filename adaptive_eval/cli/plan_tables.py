@@ -214,7 +214,9 @@ WORST_PAIRS = 5
 def show_result(spec: SessionSpec, result: SimulationResult, others: Mapping[str, float]) -> None:
     """Print a simulation's results as tables."""
     stopping = spec.stopping
-    margin = "no margin" if stopping.equivalence is None else f"margin {stopping.equivalence:g}"
+    margin = "no margin"
+    if stopping.equivalence is not None:
+        margin = f"margin {stopping.equivalence:g}"
     asked = questions_words(spec.tasks_in_rounds, len(spec.tasks))
     click.echo(
         f"{spec.goal.text}: {len(spec.models)} models, {spec.questions} questions ({asked}), "

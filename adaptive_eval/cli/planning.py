@@ -40,7 +40,9 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
     config, spec, previous = built.config, built.spec, options["previous"]
     mimic, coins = config.mimic, _coins(built)
     recorded, columns = _previous(previous)
-    measured_bytes = None if columns is None else stored_bytes(previous) / len(columns)
+    measured_bytes = None
+    if columns is not None:
+        measured_bytes = stored_bytes(previous) / len(columns)
     lengths, place = columns, str(previous)
     if columns is None and config.prior is not None:
         place = config.prior.from_
@@ -106,7 +108,10 @@ def _scores(
 ) -> tuple[dict[str, float], list[str]]:
     """Return the mean scores that are stated, or without earlier outcomes those of coins, and who says so."""
     means = dict(named_mean("--assume", text) for text in stated)
-    sources = [f"score of {', '.join(means)}: as stated"] if means else []
+    if means:
+        sources = [f"score of {', '.join(means)}: as stated"]
+    else:
+        sources = []
     if recorded is not None:
         return means, sources
     drawn = {name: _mean(coin) for name, coin in coins.items() if name not in means}
@@ -119,7 +124,9 @@ def _unknown_scores(built: Built) -> tuple[dict[str, float], str]:
     spec, kind = built.spec, sole_kind(built.spec)
     margin = unit_margin(spec) or UNIT_MARGIN
     taken = "0.5 is assumed, where an interval is widest"
-    assumed = 0.0 if kind == "not-worse" else 2.0 * margin
+    assumed = 0.0
+    if kind != "not-worse":
+        assumed = 2.0 * margin
     if kind != "width":
         who = {
             "threshold": "all are taken to be {:g} from the threshold",
@@ -207,7 +214,9 @@ def _workload(model: ModelConfig, spec: ModelSpec, usage: Usage, measured_bytes:
         answer = float(limit)
     usd = _usd(spec, prompt, answer)
     # a batch's latency says nothing about when its answers come
-    latency = usage.get("latency") if model.batch is None else None
+    latency = None
+    if model.batch is None:
+        latency = usage.get("latency")
     seconds, rate = None if latency is None else latency / model.in_flight, model.rate_limit
     if seconds is not None and rate is not None:
         if rate.requests_per_minute is not None:
@@ -233,7 +242,9 @@ def _about_disk(
     sizes = [work.disk_bytes for work in workload if work.disk_bytes is not None]
     if len(sizes) < len(workload):
         return []
-    basis = "by its answer's tokens, compressed" if measured_bytes is None else f"as in {previous}"
+    basis = "by its answer's tokens, compressed"
+    if measured_bytes is not None:
+        basis = f"as in {previous}"
     return [f"bytes of a trial on the disk: about {in_words(float(np.mean(sizes)))}, {basis}"]
 
 
@@ -245,7 +256,10 @@ def _about_tokens(
     coins: Mapping[str, ModelOptions],
 ) -> list[str]:
     """Name the sources of tokens and times, and missing ones; equal models share a line."""
-    measured = set(columns.models) if columns is not None else set()
+    if columns is not None:
+        measured = set(columns.models)
+    else:
+        measured = set()
     said: dict[str, list[str]] = {}
     for model in built.spec.models:
         if model.name in measured and "completion" not in given:
@@ -254,9 +268,9 @@ def _about_tokens(
             continue
         if "completion" not in given:
             most = model.max_tokens
-            what = (
-                "unknown; give --answer-tokens" if most is None else f"the limit of {most:,}, an upper bound"
-            )
+            what = "unknown; give --answer-tokens"
+            if most is not None:
+                what = f"the limit of {most:,}, an upper bound"
             said.setdefault(f"tokens of an answer: {what}", []).append(model.name)
         if "latency" not in given:
             what = "seconds of an answer: unknown; give --latency for the hours"

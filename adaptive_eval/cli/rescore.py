@@ -113,10 +113,14 @@ def _specs(rubrics: tuple[str, ...], scorer: str | None, name: str | None) -> li
 
     if not rubrics and scorer is None:
         raise UsageError("say what to score by: --rubric, --scorer, or both")
-    section = None if scorer is None else read_scorer(scorer)
+    section = None
+    if scorer is not None:
+        section = read_scorer(scorer)
     if name is not None and len(rubrics) > 1:
         raise UsageError(f"--name {name!r} names one ranking and there are {len(rubrics)}; leave it out")
-    kind = "" if section is None else section.kind
+    kind = ""
+    if section is not None:
+        kind = section.kind
     specs = []
     sections: list[RubricConfig | None] = list(map(read_rubric, rubrics))
     for rubric in sections or [None]:

@@ -130,7 +130,9 @@ class _Watcher:
         if isinstance(event, Decided):
             self._seen.decide(event.at, event.decisions)
         elif isinstance(event, Draining) and event.in_flight:
-            noun = "answer" if event.in_flight == 1 else "answers"
+            noun = "answers"
+            if event.in_flight == 1:
+                noun = "answer"
             if event.reason == "interrupted":
                 self._say(f"Stopping after {event.in_flight} {noun} in flight; Ctrl-C again cancels them.")
             elif event.reason == "budget":

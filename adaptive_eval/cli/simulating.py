@@ -151,7 +151,9 @@ class GrowingTable:
         table = Table(box=None, pad_edge=False, show_header=first)
         for head, width in self._widths.items():
             left = head.startswith("<")
-            justify: Literal["left", "right"] = "left" if left else "right"
+            justify: Literal["left", "right"] = "right"
+            if left:
+                justify = "left"
             table.add_column(head.lstrip("<"), justify=justify, overflow="fold", width=width)
         table.add_row(*(row[head] for head in self._widths))
         console.print(table)

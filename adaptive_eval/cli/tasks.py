@@ -19,7 +19,10 @@ def command(name: str | None) -> None:
     if name is None:
         width = max(map(len, known))
         for benchmark in known.values():
-            about = benchmark.about if benchmark.revision else f"{benchmark.about} Dataset not pinned."
+            if benchmark.revision:
+                about = benchmark.about
+            else:
+                about = f"{benchmark.about} Dataset not pinned."
             click.echo(f"{benchmark.name:{width}}  {benchmark.questions:6,}  {about}")
         return
     if name not in known:

@@ -85,7 +85,10 @@ def _check_file(run: Path, target: Path | None) -> int:
     try:
         with RunReader(run) as reader:
             damage = reader.damage()
-            found = replay(reader).disagreements if damage.trials and not damage else ()
+            if damage.trials and not damage:
+                found = replay(reader).disagreements
+            else:
+                found = ()
     except RunOfOtherVersion as error:
         click.echo(str(error))
         return UNEXPECTED
@@ -127,7 +130,10 @@ def _as_json(config_file: Path, overrides: tuple[str, ...], offline: bool, probe
     except AdaptiveEvalError as error:
         code = error.exit_code
         one = Problem("", str(error), code=error.code)
-        problems = error.problems if isinstance(error, ConfigError) else (one,)
+        if isinstance(error, ConfigError):
+            problems = error.problems
+        else:
+            problems = (one,)
     found = {
         "schema": "adaptive-eval/validate",
         "version": 1,

@@ -115,7 +115,9 @@ def _servers(config: RunConfig) -> Found:
 
 def _room(model: ModelConfig, limit: RateLimit | None, place: Place) -> Found:
     """Yield what keeps a limit of tokens from being held for `model`."""
-    tokens = None if limit is None else limit.tokens_per_minute
+    tokens = None
+    if limit is not None:
+        tokens = limit.tokens_per_minute
     longest, place = model.sampling.token_limit, (*place, "tokens_per_minute")
     if tokens is None:
         return
@@ -141,7 +143,10 @@ def _found_servers(config: RunConfig) -> Found:
 
 
 def _likes(config: RunConfig) -> Found:
-    models = {} if config.mimic is None else config.mimic.models
+    if config.mimic is not None:
+        models = config.mimic.models
+    else:
+        models = {}
     likes = {name: one.like for name, one in models.items()}
     for name, words in like_problems(likes):
         near = did_you_mean(likes[name] or "", models)
@@ -436,7 +441,10 @@ def _probabilities(config: RunConfig, task: TaskConfig, here: Place) -> Found:
     """Check that models are asked for what the scorer choice_probability reads."""
     for model in config.models if task.scorer.has("choice_probability") else ():
         sent = model.sampling.as_sent()
-        number = sent.get("logprobs") if model.api == "completions" else sent.get("top_logprobs")
+        if model.api == "completions":
+            number = sent.get("logprobs")
+        else:
+            number = sent.get("top_logprobs")
         if sent.get("temperature") != 0 or not number or number < 2:
             words = "sampling: {max_tokens: 1, temperature: 0, logprobs: true, top_logprobs: 20}"
             yield (
@@ -525,7 +533,10 @@ def _signal(signal: str, config: RunConfig, task: TaskConfig) -> Iterator[str]:
     if signal in _ASKED_FOR:
         section, key, example = _ASKED_FOR[signal]
         for model in config.models:
-            asked = model.sampling.as_sent() if section == "sampling" else model.extra_body
+            if section == "sampling":
+                asked = model.sampling.as_sent()
+            else:
+                asked = model.extra_body
             if asked.get(key) is None or asked.get(key) is False:
                 words = f"needs {signal}, from log-probabilities: give the model {shown(model.name)}"
                 yield f"{words} {example}"

@@ -90,7 +90,9 @@ def read_document(text: str) -> Document:
         return Document(None, (Problem("", f"the anchor &{name} is set twice; rename one of them"),))
     except YAMLError as error:
         place = getattr(error, "position", None)
-        line = text.count("\n", 0, place) + 1 if isinstance(place, int) else None
+        line = None
+        if isinstance(place, int):
+            line = text.count("\n", 0, place) + 1
         return Document(
             None, (Problem("", "not readable as YAML: a control character is in the text", line),)
         )
@@ -143,7 +145,10 @@ def _is_deep(text: str) -> bool:
     """Tell whether brackets are nested deeply, quoted ones included: a text has few that are not closed."""
     depth = 0
     for bracket in re.finditer(r"[\[\]{}]", text):
-        depth = depth + 1 if bracket[0] in "[{" else max(0, depth - 1)
+        if bracket[0] in "[{":
+            depth += 1
+        else:
+            depth = max(0, depth - 1)
         if depth > MAX_DEPTH:
             return True
     return False
@@ -248,7 +253,10 @@ class _Reader:
         return data
 
     def _merge_sources(self, node: Node, path: Place) -> list[MappingNode]:
-        sources = node.value if isinstance(node, SequenceNode) else [node]
+        if isinstance(node, SequenceNode):
+            sources = node.value
+        else:
+            sources = [node]
         if all(isinstance(source, MappingNode) for source in sources):
             return list(sources)
         self._complain(path, "'<<' takes a mapping or a list of mappings", node)
@@ -316,7 +324,9 @@ def read_overrides(assignments: Sequence[str], data: Any) -> tuple[list[Override
         place, equals, source = assignment.partition("=")
         place = place.strip()
         parsed = read_document(source)
-        path = _path(place, data) if equals and place else None
+        path = None
+        if equals and place:
+            path = _path(place, data)
         if path is None:
             words = "write place=value, such as budget.trials=2000 or models[NAME].concurrency=4"
             problems.append(Problem("", f"the override {shown(place)} names no setting; {words}", code=_CODE))
@@ -361,7 +371,9 @@ def _position(selector: str, items: Any) -> int | str:
         return f"[{selector}]: there are {len(items)} items"
     names = []
     for number, item in enumerate(items):
-        name = item.get("name") if isinstance(item, dict) else None
+        name = None
+        if isinstance(item, dict):
+            name = item.get("name")
         if name == selector:
             return number
         names.append(name)
@@ -395,5 +407,7 @@ def _with(data: Any, path: Place, value: Any) -> Any:
     first, rest = path[0], path[1:]
     if isinstance(first, int) and isinstance(data, tuple):
         return (*data[:first], _with(data[first], rest, value), *data[first + 1 :])
-    old = data if isinstance(data, dict) else {}
+    old = data
+    if not isinstance(data, dict):
+        old = {}
     return {**old, first: _with(old.get(first), rest, value)}

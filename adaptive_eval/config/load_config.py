@@ -94,7 +94,9 @@ def _checked(
     document: Document, text: str, source: str, base_dir: str | Path | None, overrides: Sequence[str] = ()
 ) -> RunConfig:
     """Return the config of a document; its text is kept if nothing is changed in it."""
-    base = Path(base_dir).absolute() if base_dir is not None else None
+    base = None
+    if base_dir is not None:
+        base = Path(base_dir).absolute()
     unknown: list[tuple[Place, str]] = []
     read, document = document, written_out(document, base, unknown)
     data = document.data
@@ -118,7 +120,10 @@ def _checked(
     problems = collected.in_file_order(unreadable)
     if config is None or problems:
         raise ConfigError(problems, source)
-    config._text = text if text and data == read.data else write_document(data)
+    if text and data == read.data:
+        config._text = text
+    else:
+        config._text = write_document(data)
     config._source, config._base_dir = source, base
     return config
 
@@ -233,7 +238,9 @@ class _Collected:
                 self.outside.append(Problem(_written(path), words, code=code))
                 continue
             mark = self.document.mark(path)
-            line = None if mark is None else mark[0]
+            line = None
+            if mark is not None:
+                line = mark[0]
             self.in_file.append((mark or (0, 0), Problem(_written(path), words, line, code)))
 
     def add_lines(self, text: str) -> None:
@@ -267,11 +274,15 @@ def _without_secrets(problem: Problem) -> Problem:
 
 
 def _missing_datasets(data: Any, base: Path | None) -> Iterator[tuple[Place, str]]:
-    tasks = data.get("tasks") if isinstance(data, dict) else None
+    tasks = None
+    if isinstance(data, dict):
+        tasks = data.get("tasks")
     if base is None or not isinstance(tasks, tuple):
         return
     for place, task in enumerate(tasks):
-        dataset = task.get("dataset") if isinstance(task, dict) else None
+        dataset = None
+        if isinstance(task, dict):
+            dataset = task.get("dataset")
         if not isinstance(dataset, str) or not dataset or not is_file_source(dataset):
             continue
         if not (base / Path(dataset).expanduser()).is_file():

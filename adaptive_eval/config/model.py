@@ -165,7 +165,9 @@ class ModelConfig(Section):
     @property
     def function(self) -> str | None:
         """What answers in this process, ``module:function`` or ``litellm``; None if it is served."""
-        named = self.addresses[0] if self.addresses else ""
+        named = ""
+        if self.addresses:
+            named = self.addresses[0]
         if named == IN_LITELLM or named.startswith(PYTHON):
             return named.removeprefix(PYTHON)
         return None

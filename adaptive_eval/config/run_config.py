@@ -347,7 +347,9 @@ def _compare(before: Any, now: Any, place: str) -> Iterator[str]:
         return  # an option that is newer than the run, and not used
     elif before is _MISSING or now is _MISSING:
         what = "is new" if before is _MISSING else "is gone"
-        value = now if before is _MISSING else before
+        value = before
+        if before is _MISSING:
+            value = now
         is_plain = not isinstance(value, Mapping) and not place.endswith(_OF_FILES)
         about = _ABOUT_ROUNDS if place == "rounds" else ""
         yield f"{place.removeprefix('code.')} {what}" + (f": {_repr(value)}{about}" if is_plain else "")

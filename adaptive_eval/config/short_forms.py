@@ -244,7 +244,10 @@ def _grid(
 def _axes(section: Mapping[str, Any], path: Place = ()) -> Iterator[tuple[Place, tuple[Any, ...]]]:
     """Yield every setting that varies, with its values."""
     for key, value in section.items():
-        place: Place = ("sampling", key) if not path and key in _PARAMETERS else (*path, key)
+        if not path and key in _PARAMETERS:
+            place: Place = ("sampling", key)
+        else:
+            place = (*path, key)
         if isinstance(value, Mapping):
             yield from _axes(value, place)
         else:
@@ -254,7 +257,10 @@ def _axes(section: Mapping[str, Any], path: Place = ()) -> Iterator[tuple[Place,
 def _part(key: str | int, value: Any) -> str:
     """Return what a value is called in a label."""
     if key in TEXTS:
-        text = Path(value).stem if str(value).endswith(_FILES) else str(value)[:20]
+        if str(value).endswith(_FILES):
+            text = Path(value).stem
+        else:
+            text = str(value)[:20]
     else:
         text = f"{key}-{value}"
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.") or "variant"

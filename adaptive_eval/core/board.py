@@ -164,7 +164,10 @@ class SessionContrasts(Board):
             levels = spec.levels(rule, goal.hypotheses, goal.claims)
         super().__init__(board, goal, rule, levels, spec.margin, needed=needed, review=review)
         everything = np.ones(goal.first.size, dtype=bool)
-        self.decidable = decidable_contrasts(spec) if own else everything
+        if own:
+            self.decidable = decidable_contrasts(spec)
+        else:
+            self.decidable = everything
 
     @property
     def spec(self) -> SessionSpec:

@@ -156,7 +156,10 @@ class Account:
         return Amount(prompt, completion, min(amount.usd, self._room("usd")))
 
     def _room(self, name: str) -> int:
-        limit = self._usd_limit if name == "usd" else getattr(self.limits, name)
+        if name == "usd":
+            limit = self._usd_limit
+        else:
+            limit = getattr(self.limits, name)
         if limit is None:
             return sys.maxsize
         of, _ = _QUANTITIES[name]
@@ -214,7 +217,9 @@ class Budget:
         self._reserving = any(account.limits.metered for account in (self.run, *self.models, *self.tasks))
         none = []
         for task in spec.tasks:
-            size = len(task.questions) if self._reserving else 0
+            size = 0
+            if self._reserving:
+                size = len(task.questions)
             none.append(array("q", bytes(8 * size)))
         self._prompt = [deepcopy(none) for _ in spec.models]
         self._beyond_prompt = [0] * len(spec.models)
@@ -280,7 +285,9 @@ class Budget:
         amount = NOTHING
         if prompt or completion:
             price = self.spec.models[model].price
-            usd = 0 if price is None else price.picodollars(prompt, completion, usage.cached_tokens)
+            usd = 0
+            if price is not None:
+                usd = price.picodollars(prompt, completion, usage.cached_tokens)
             amount = Amount(prompt, completion, usd)
         for account in self._concerned[model][task]:
             account.release(trial.reservation)
@@ -376,7 +383,9 @@ class Budget:
         presumed = self.run.presumed.prompt + self.run.presumed.completion
         billed = self.run.spent.prompt + self.run.spent.completion
         if self._unanswered and not presumed:
-            requests = "a request" if self._unanswered == 1 else f"{self._unanswered:,} requests"
+            requests = "a request"
+            if self._unanswered != 1:
+                requests = f"{self._unanswered:,} requests"
             yield Coded(
                 "warning/unanswered",
                 f"{requests} failed, or cancelled in flight, may have been billed; the tokens and costs "

@@ -50,7 +50,9 @@ def further_labels(look: LabelLook, results: Results) -> list[Further]:
     for pair in results.pairs:
         if pair.verdict == "open" and pair.kind == "pair":
             share = look.share_for(place[pair.first], place[pair.second], pair.threshold)
-            more = None if share is None else max(round((share - have) * look.judged.chosen.size), 1)
+            more = None
+            if share is not None:
+                more = max(round((share - have) * look.judged.chosen.size), 1)
             found.append(Further(pair.first, pair.second, share, more))
     return found
 
@@ -115,8 +117,13 @@ def _remarks(look: LabelLook, results: Results, record: LabelRecord) -> Iterator
 def _judged(spec: SessionSpec, board: SessionAnswers, record: LabelRecord) -> Judged:
     """Return what judge and labels say of the steps that could be chosen."""
     spans = [np.arange(start, end) for start, end in record.spans]
-    steps = np.concatenate(spans) if spans else np.zeros(0, dtype=np.int64)
-    last = int(steps[-1]) + 1 if steps.size else 0
+    if spans:
+        steps = np.concatenate(spans)
+    else:
+        steps = np.zeros(0, dtype=np.int64)
+    last = 0
+    if steps.size:
+        last = int(steps[-1]) + 1
     place = np.full(last, -1)
     place[steps] = np.arange(steps.size)
     chosen, chance = np.zeros(steps.size, dtype=bool), np.full(steps.size, record.chance)
@@ -160,7 +167,9 @@ def _answers(answers: Ints, steps: Ints) -> Ints:
 
 def _doubted(board: SessionAnswers, row: int, steps: Ints) -> Bools:
     """Return which answers of a model may be copies."""
-    last = int(steps[-1]) + 1 if steps.size else 0
+    last = 0
+    if steps.size:
+        last = int(steps[-1]) + 1
     found, task = np.zeros(last, dtype=bool), board.run_sequence.task(0, last)
     for number, cells in enumerate(board.cells):
         if cells.copied is not None:

@@ -35,8 +35,12 @@ def redrawn_words(trials: int, causes: Mapping[DiscardCause, int] | None = None)
     >>> print(redrawn_words(1, {"killed": 1})[:57])
     verdicts rest on the config's word (on.discarded) that wh
     """
-    those = "1 trial was" if trials == 1 else f"{trials:,} trials were"
-    why = f" ({causes_words(causes)})" if causes else ""
+    those = "1 trial was"
+    if trials != 1:
+        those = f"{trials:,} trials were"
+    why = ""
+    if causes:
+        why = f" ({causes_words(causes)})"
     return (
         "verdicts rest on the config's word (on.discarded) that what was lost does not depend on the answer: "
         f"{those} answered by another draw than the first{why}"

@@ -42,7 +42,9 @@ def lost_all_along(lost: Bools) -> float:
     >>> round(lost_all_along(steady), 2), lost_all_along(burst), lost_all_along(burst[::-1])
     (0.8, 0.0, 0.0)
     """
-    rate = lost.mean() if lost.size >= PARTS else 0.0
+    rate = 0.0
+    if lost.size >= PARTS:
+        rate = lost.mean()
     if rate == 0.0:
         return 0.0
     least = min(part.mean() for part in np.array_split(lost, PARTS))

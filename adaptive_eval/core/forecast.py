@@ -171,7 +171,10 @@ def _chances(reached: Floats, completed: int) -> tuple[Chance, ...]:
         factor = min(STEP * factor, FURTHEST)
         trials = float(f"{factor * max(completed, 1):.2g}")
         chance = float((reached <= trials).mean())
-        before = found[-1].resolved if found else -1.0
+        if found:
+            before = found[-1].resolved
+        else:
+            before = -1.0
         if chance >= 0.01 and (chance - before >= 0.15 or chance >= LIKELY > before):
             found.append(Chance(trials, chance))
         if chance > 0.95:

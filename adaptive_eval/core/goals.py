@@ -184,7 +184,10 @@ class _Contrasts:
             singles = [self._single(goal, model) for model in range(len(self.spec.models))]
             return AllDecided(np.array(singles), goal.text)
         pairs = list(self._pairs(goal))
-        claim = self.spec.claim_margin(goal) if goal.kind == "not-worse" else np.nan
+        if goal.kind == "not-worse":
+            claim = self.spec.claim_margin(goal)
+        else:
+            claim = np.nan
         rows = np.array([self._add(a, b, claim=claim) for a, b in pairs], dtype=np.int64)
         if goal.kind != "top-k":
             return AllDecided(rows, goal.text)

@@ -79,7 +79,10 @@ class LabelLook(OneLook):
         verdict = np.array([codes[pair.verdict] for pair in results.pairs], dtype=np.int64)
         none = np.zeros(verdict.size, dtype=bool)
         known = Known(verdict, none, self._scores, np.zeros((2, verdict.size), dtype=bool))
-        met = self._goal.condition.met(known) if verdict.size else ()
+        if verdict.size:
+            met = self._goal.condition.met(known)
+        else:
+            met = ()
         if met:
             return StopVerdict("resolved", evidence={"goals": list(met)})
         is_goal = self.spec.goal.kind == "budget"
@@ -134,13 +137,18 @@ class LabelLook(OneLook):
     def _claim(self, first: int, second: int, margin: float) -> Looks:
         """Test whether a model is worse by more than the margin, or by less: each by one-sided bets."""
         look, bets = self._difference(first, second), self.bets([first, second])
-        side = 1 if look.estimate > -margin else -1
+        if look.estimate > -margin:
+            side = 1
+        else:
+            side = -1
         return look._replace(p_value=np.asarray(_p_value(bets.last(-margin, side))))
 
     def _score(self, model: int, against: float | None = None) -> Looks:
         bets = self.bets([model])
         low, high = bets.interval(self._alpha, 0.0, 1.0)
-        log_e = 0.0 if against is None else bets.last(against)
+        log_e = 0.0
+        if against is not None:
+            log_e = bets.last(against)
         return _look(self._scores[model], low, high, log_e)
 
     @property
@@ -167,7 +175,10 @@ class LabelLook(OneLook):
         """
         _, part = self.judged.shared_by(models)
         gap = part.judge - part.label
-        gap = gap[0] if len(models) == 1 else gap[0] - gap[1]
+        if len(models) == 1:
+            gap = gap[0]
+        else:
+            gap = gap[0] - gap[1]
         known = ~np.isnan(gap)
         gap, size = gap[known], len(models)
         if not gap.size:
@@ -216,7 +227,10 @@ def agreement(judge: Floats, label: Floats) -> tuple[float, float]:
     if not judge.size:
         return float("nan"), float("nan")
     apart = float(judge.var() + label.var() + (judge.mean() - label.mean()) ** 2)
-    kappa = 1.0 - float(np.mean((judge - label) ** 2)) / apart if apart else float("nan")
+    if apart:
+        kappa = 1.0 - float(np.mean((judge - label) ** 2)) / apart
+    else:
+        kappa = float("nan")
     return float(np.mean(np.abs(judge - label) < 1e-9)), kappa
 
 

@@ -241,7 +241,9 @@ class OneLook:
         for row in np.flatnonzero(goal.claimed).tolist():
             yield row, self._claim(int(first[row]), int(second[row]), float(goal.claim[row]))
         for row in np.flatnonzero(goal.single).tolist():
-            against = None if goal.measured[row] else float(goal.value[row])
+            against = None
+            if not goal.measured[row]:
+                against = float(goal.value[row])
             yield row, self._score(int(first[row]), against)
 
     def _claim(self, first: int, second: int, margin: float) -> Looks:
@@ -267,7 +269,9 @@ class OneLook:
 
     def _score_on(self, model: int, here: slice, shares: Floats, against: float | None = None) -> Looks:
         answers, confidence = self.answers, self.spec.stopping.confidence
-        groups = None if self._groups is None else np.unique(self._groups[here], return_inverse=True)[1]
+        groups = None
+        if self._groups is not None:
+            groups = np.unique(self._groups[here], return_inverse=True)[1]
         ends = []
         for worth in (0.0, 1.0) if answers.lost[model, here].any() else (0.0,):
             scores = answers.filled(worth)[model, here]

@@ -60,9 +60,15 @@ def results(
     texts = (of_rule, *reference_warnings(spec), *spec_warnings(spec), *discard_warnings(comparison, states))
     warnings = [text for text in texts if text]
     warnings.extend(budget.warnings())
-    family = "top-set" if spec.of_a_set else spec.stopping.family
-    prior = None if spec.prior is None else spec.prior.source
-    fixed_passes = None if stopped is None else comparison.fixed_passes(FIXED_POWER)
+    family = "top-set"
+    if not spec.of_a_set:
+        family = spec.stopping.family
+    prior = None
+    if spec.prior is not None:
+        prior = spec.prior.source
+    fixed_passes = None
+    if stopped is not None:
+        fixed_passes = comparison.fixed_passes(FIXED_POWER)
     return Results(
         goal=spec.goal.text,
         rule=spec.stopping.rule,
@@ -313,7 +319,10 @@ def pair_results(
     margins = shown_where(goal.claimed, spec.scale[1] * goal.claim).tolist()
     rows = []
     for row, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
-        pair = sides(spec, goal, row) if single[row] else (names[first[row]], names[second[row]])
+        if single[row]:
+            pair = sides(spec, goal, row)
+        else:
+            pair = (names[first[row]], names[second[row]])
         found: dict[str, Any] = dict(zip(columns, values, strict=True))
         found["verdict"] = VERDICTS[verdicts[row]]
         found["kind"] = contrast_kind(goal, row)
@@ -342,7 +351,10 @@ def pair_decision(comparison: SessionContrasts, call: Call) -> Decision:
     first, second = sides(spec, goal, row)
     low, high = (_shown_ends(comparison, row, end) for end in (call.low, call.high))
     # Evidence is guarded down to the strictest level that the run reads; what is known needs no guard.
-    most = np.inf if comparison.exact[row] else comparison.most_evidence
+    if comparison.exact[row]:
+        most = np.inf
+    else:
+        most = comparison.most_evidence
     evidence: dict[str, Any] = {
         "difference": unit * call.difference,
         "low": low,
@@ -437,7 +449,10 @@ def resolved_evidence(comparison: SessionContrasts) -> dict[str, Any]:
     decided, tied = ~fold.undecided, fold.verdict == VerdictCode.TIE
     pairs, models = ~goal.single & ~goal.claimed, goal.single & ~goal.measured
     chosen = [comparison.spec.names[model] for model in comparison.good_enough]
-    claim = {"good_enough": chosen, "within": comparison.spec.stopping.equivalence} if chosen else {}
+    if chosen:
+        claim = {"good_enough": chosen, "within": comparison.spec.stopping.equivalence}
+    else:
+        claim = {}
     return claim | {
         "goals": list(comparison.met),
         "pairs": int((decided & pairs).sum()),

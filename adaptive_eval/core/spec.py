@@ -332,7 +332,10 @@ class SessionSpec:
 
     def claim_margin(self, goal: GoalSpec) -> float:
         """Return the margin of a goal not-worse in unit scores: its own, or the equivalence margin."""
-        margin = self.stopping.equivalence if goal.margin is None else goal.margin
+        if goal.margin is None:
+            margin = self.stopping.equivalence
+        else:
+            margin = goal.margin
         assert margin is not None
         return margin / self.scale[1]
 
@@ -397,7 +400,9 @@ class SessionSpec:
             return other
 
         def goal(old: GoalSpec) -> GoalSpec:
-            margin = None if old.margin is None else old.margin / unit * new_unit
+            margin = None
+            if old.margin is not None:
+                margin = old.margin / unit * new_unit
             return replace(
                 old,
                 value=new_origin + (old.value - origin) / unit * new_unit,

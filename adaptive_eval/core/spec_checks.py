@@ -98,7 +98,10 @@ def decidable_contrasts(spec: SessionSpec) -> Bools:
 
 def _sizes(task: TaskSpec) -> Ints:
     """Return the number of questions of each cluster of a task; of each question without clusters."""
-    names = task.questions if task.clusters is None else task.clusters
+    if task.clusters is None:
+        names = task.questions
+    else:
+        names = task.clusters
     return np.asarray(np.unique(names, return_counts=True)[1])
 
 
@@ -211,7 +214,9 @@ def _too_small(spec: SessionSpec) -> Iterator[str]:
 def _cheapest(budget: Budget, model: int, task: int) -> Amount:
     """Return the worst case of the trial of a task that has the shortest prompt."""
     bounds = budget.spec.tasks[task].prompt_bounds
-    question = 0 if bounds is None else min(range(len(bounds)), key=bounds.__getitem__)
+    question = 0
+    if bounds is not None:
+        question = min(range(len(bounds)), key=bounds.__getitem__)
     return budget.worst_case(model, task, question)
 
 

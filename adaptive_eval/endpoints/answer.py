@@ -229,7 +229,9 @@ def read_usage(usage: Any, context: int | None = None, answers: int = 1) -> Usag
     thought = reasoning_tokens(usage)
     if thought and usage.get("total_tokens") == prompt + completion + thought:
         completion += thought  # xAI counts the reasoning apart, and bills it as the rest
-    most = MOST_TOKENS if context is None else min(context, MOST_TOKENS)
+    most = MOST_TOKENS
+    if context is not None:
+        most = min(context, MOST_TOKENS)
     if prompt > most or completion > most * answers:
         return None
     # Tokens from the cache are tokens of the prompt: more of them would make a price negative.
@@ -273,7 +275,9 @@ def share_usage(usage: Usage, lengths: Sequence[int], limit: int | None = None) 
     shares, before, given = [], 0, 0
     for number, length in enumerate(lengths):
         before += length
-        until = rest if number == len(lengths) - 1 else rest * before // whole
+        until = rest
+        if number != len(lengths) - 1:
+            until = rest * before // whole
         shares.append(until - given + (number < certain))
         given = until
     if limit is not None:
@@ -352,7 +356,10 @@ def _completion(
     thought = ""
     if isinstance(message, dict):
         thought = redact(storable(reasoning_of(message)))
-    calls = _calls(message, redact) if tools else ()
+    if tools:
+        calls = _calls(message, redact)
+    else:
+        calls = ()
     if redact and thought:
         for both in (thought + text, text + thought):
             if redact(both) != both:

@@ -68,7 +68,9 @@ def as_prompt(messages: Sequence[Message]) -> str:
     text = ""
     for message in messages:
         if message.role == "assistant":
-            gap = "" if not text or text[-1].isspace() else " "
+            gap = " "
+            if not text or text[-1].isspace():
+                gap = ""
         else:
             gap = "\n\n" if text else ""
         text += gap + message.content
@@ -261,7 +263,10 @@ def _turn(message: Message) -> dict[str, Any]:
         for call in sent.get("tool_calls", ())
     ]
     if uses:
-        said = [{"type": "text", "text": content}] if isinstance(content, str) and content else content or []
+        if isinstance(content, str) and content:
+            said = [{"type": "text", "text": content}]
+        else:
+            said = content or []
         content = [*said, *uses]
     return {"role": message.role, "content": content}
 
@@ -299,7 +304,9 @@ def message_as_chat(body: Any) -> Any:
         if at(block, "type") == "tool_use"
     ]
     reason = body.get("stop_reason")
-    finish = _FINISHED.get(reason, reason) if isinstance(reason, str) else None
+    finish = None
+    if isinstance(reason, str):
+        finish = _FINISHED.get(reason, reason)
     cached, asked, written, answered = (count_of(at(body, "usage", name)) for name in _COUNTS)
     return {
         "id": body.get("id"),

@@ -162,7 +162,10 @@ class AnthropicBatches(BatchInterface):
             except PermanentEndpointError as error:  # results are kept for 29 days
                 if error.status != 404:
                     raise
-        listed = self.exchange.json(await self.exchange.get(f"{_PATH}?limit={_PAGE}")) if unsure else {}
+        if unsure:
+            listed = self.exchange.json(await self.exchange.get(f"{_PATH}?limit={_PAGE}"))
+        else:
+            listed = {}
         for asked in unsure:
             alike = [one["id"] for one in listed["data"] if _size(one) == len(asked)]
             unknown = [name for name in alike if name not in noted and name not in others]

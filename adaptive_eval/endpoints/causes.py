@@ -168,7 +168,9 @@ def cause_of(status: int, said: str) -> tuple[str, ...]:
     names = CAUSES if known is None else _SAID_WITH.get(status, ())
     for name in names:
         pattern = CAUSES[name].said
-        found = pattern.search(said[:2_000]) if pattern is not None else None
+        found = None
+        if pattern is not None:
+            found = pattern.search(said[:2_000])
         if found is not None:
             return (name, *filter(None, found.groups()))
     return () if known is None else (known,)

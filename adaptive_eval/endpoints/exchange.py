@@ -283,7 +283,9 @@ class Exchange:
 
     def _url(self, path: str) -> str:
         """Return the whole address of `path`, which may be one already, with the base address's query."""
-        whole = path if "://" in path else self.address.base + path
+        whole = path
+        if "://" not in path:
+            whole = self.address.base + path
         join = "&" if "?" in whole else "?"
         if self._query:
             return f"{whole}{join}{self._query}"

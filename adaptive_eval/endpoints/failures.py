@@ -47,7 +47,10 @@ def at(data: Any, *names: str) -> Any:
     (404, None)
     """
     for name in names:
-        data = data.get(name) if isinstance(data, dict) else None
+        if isinstance(data, dict):
+            data = data.get(name)
+        else:
+            data = None
     return data
 
 
@@ -249,7 +252,9 @@ def _resets(headers: Mapping[str, str]) -> Iterator[tuple[str, str, float | None
     """
     for name, value in headers.items():
         # A longer one is none, and would take seconds to parse.
-        found = _RESET.fullmatch(name) if len(name) + len(value) <= _LONGEST_RESET else None
+        found = None
+        if len(name) + len(value) <= _LONGEST_RESET:
+            found = _RESET.fullmatch(name)
         if found is not None:
             what = found["after"] or found["before"] or ""
             named = f"{found['prefix']}ratelimit"
@@ -262,7 +267,9 @@ def _reset(headers: Mapping[str, str], now: float) -> float | None:
     waits: list[float] = []
     used_up: list[float] = []
     for prefix, _, left, value in _resets(headers):
-        wait = _delay(value, now) if prefix in ("", "x-", "anthropic-") else None
+        wait = None
+        if prefix in ("", "x-", "anthropic-"):
+            wait = _delay(value, now)
         if wait is None:
             continue
         waits.append(wait)
@@ -291,7 +298,10 @@ def _delay(value: str, now: float) -> float | None:
 
 def _number(value: str | None) -> float | None:
     try:
-        number = float(value) if value is not None else math.nan
+        if value is not None:
+            number = float(value)
+        else:
+            number = math.nan
     except ValueError:
         return None
     if math.isfinite(number):

@@ -80,7 +80,10 @@ class FunctionEndpoint:
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(asynchronous)
         _require_known_parameters(name, function)
         self._named = _named(function)
-        self.url = f"python:{name}" if url is None else url
+        if url is None:
+            self.url = f"python:{name}"
+        else:
+            self.url = url
         self._configured = url is not None
         self._timeout = timeout
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="model")
@@ -185,7 +188,10 @@ class FunctionEndpoint:
         self, messages: Sequence[Message], *, seed: int | None, n: int
     ) -> Sequence[Completion | None]:
         """Ask `n` times at once, as :meth:`complete` does; None stands for a call that failed unbilled."""
-        seeds: Iterable[int | None] = repeat(None, n) if seed is None else range(seed, seed + n)
+        if seed is None:
+            seeds: Iterable[int | None] = repeat(None, n)
+        else:
+            seeds = range(seed, seed + n)
         calls = [self.complete(messages, seed=own) for own in seeds]
         found = await asyncio.gather(*calls, return_exceptions=True)
         answers: list[Completion | None] = []

@@ -81,7 +81,10 @@ class OpenAIEndpoint(ABC):
             most_bytes,
             self.credentials,
         )
-        self._batches = None if batch is None else Batches(self.batches(self._exchange, batch))
+        if batch is None:
+            self._batches = None
+        else:
+            self._batches = Batches(self.batches(self._exchange, batch))
         self._context: int | None = None
         self._send_seed = send_seed
         limits = (self.parameters.get(name) for name in ("max_completion_tokens", "max_tokens"))
@@ -148,7 +151,10 @@ class OpenAIEndpoint(ABC):
         if self._batches is not None:
             answer, limits = await self._batches.post(self.path, body, seed)
         else:
-            send = self._exchange.stream if self._streams else self._exchange.post
+            if self._streams:
+                send = self._exchange.stream
+            else:
+                send = self._exchange.post
             answer, limits = await send(self.path, body)
         latency = time.perf_counter() - started
         if not self._exchange.answered and (other := other_json(answer, redact=self._exchange.redact)):

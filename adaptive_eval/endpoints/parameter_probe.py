@@ -108,7 +108,10 @@ def judge_limit(answer: Completion) -> Finding:
     """Say whether an answer kept to the limit of :data:`TOKENS`."""
     tokens = answer.usage.completion_tokens
     if tokens > TOKENS or (not tokens and len(answer.text) > 32 * TOKENS):
-        said = f"{tokens} tokens" if tokens else f"{len(answer.text)} characters"
+        if tokens:
+            said = f"{tokens} tokens"
+        else:
+            said = f"{len(answer.text)} characters"
         words = f"an answer of {said} came although {TOKENS} tokens were the limit: no budget can be held"
         return Finding("max_tokens", "ignored", words)
     if answer.finish_reason == "length":
@@ -182,5 +185,7 @@ def _text(answers: Answers) -> str:
 
 
 def _failed(parameter: str, error: EndpointError) -> Finding:
-    verdict: Verdict = "refused" if isinstance(error, PermanentEndpointError) else "unknown"
+    verdict: Verdict = "unknown"
+    if isinstance(error, PermanentEndpointError):
+        verdict = "refused"
     return Finding(parameter, verdict, str(error))

@@ -132,7 +132,10 @@ def _plain(text: str) -> str:
 
 def _character(found: re.Match[str]) -> str:
     *hexadecimal, octal = found.groups()
-    number = int(octal, 8) if octal else int(next(filter(None, hexadecimal)), 16)
+    if octal:
+        number = int(octal, 8)
+    else:
+        number = int(next(filter(None, hexadecimal)), 16)
     if number < 0x110000:
         return chr(number)
     return found[0]

@@ -64,7 +64,9 @@ def not_served(url: str, model: str, served: Sequence[str]) -> str:
     "http://h/v1 does not serve 'tyny'. Did you mean 'tiny'? It serves: tiny, large."
     """
     near = difflib.get_close_matches(model, served, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = ""
+    if near:
+        hint = f" Did you mean {near[0]!r}?"
     more = ""
     if len(served) > _LISTED:
         more = f" and {len(served) - _LISTED} more"

@@ -67,7 +67,10 @@ class TrialRunner:
         """Get the answer, unless it is here already, and have it scored."""
         if trial.completion is None:
             solver = trial.client.solvers.get(trial.request.task)
-            asked = self._attempt(trial) if solver is None else self._solve(trial, solver)
+            if solver is None:
+                asked = self._attempt(trial)
+            else:
+                asked = self._solve(trial, solver)
             trial.completion = await asked
         trial.enter(State.SCORING)
         await self._settle_draws(trial, trial.completion)
@@ -105,7 +108,10 @@ class TrialRunner:
     async def _ask_again(self, trial: TrialTask, number: int, avoid: Collection[str]) -> Repeat | None:
         """Ask with the trial's seed (number 0) or another, elsewhere than at these servers if possible."""
         sent, model = trial.sending.prompt, trial.request.key.model
-        seed = sent.seed if number == 0 else call_seed(sent.seed, _TEST_SEEDS + number)
+        if number == 0:
+            seed = sent.seed
+        else:
+            seed = call_seed(sent.seed, _TEST_SEEDS + number)
         tried = {member for member in self.dispatch.members(model) if member.endpoint.url in avoid}
         for _ in range(_TEST_ATTEMPTS):
             if not trial.wanted:

@@ -191,7 +191,10 @@ class Deadlines:
 
     def lines(self, elapsed: float) -> Sequence[BudgetLine]:
         """Return the time used of each."""
-        time = [] if self.run is None else [BudgetLine("wall_clock", elapsed, 0.0, self.run)]
+        if self.run is not None:
+            time = [BudgetLine("wall_clock", elapsed, 0.0, self.run)]
+        else:
+            time = []
         for task, limit in self.tasks.items():
             time.append(BudgetLine("wall_clock", elapsed, 0.0, limit, "task", task))
         for model, limit in self.models.items():
@@ -199,7 +202,10 @@ class Deadlines:
         return time
 
     def _of_the_run(self) -> list[tuple[float, str]]:
-        own = [] if self.run is None else [(self.run, "")]
+        if self.run is not None:
+            own = [(self.run, "")]
+        else:
+            own = []
         return sorted([*own, *((limit, task) for task, limit in self.tasks.items())])
 
 

@@ -237,7 +237,9 @@ class PoolChanges:
                 words = f"for a server, {patience:g} s at most: {why}"
                 alike.setdefault(words, []).append(model)
         for words, models in alike.items():
-            verb = "waits" if len(models) == 1 else "wait"
+            verb = "wait"
+            if len(models) == 1:
+                verb = "waits"
             yield Coded("warning/waiting", f"{', '.join(models)} {verb} {words}")
 
     async def _follow(self, source: ServerFinder) -> None:

@@ -156,7 +156,9 @@ class DriftWatch:
     def _alarm(self, history: _History, model: str, server: str) -> None:
         before, after = history.evidence.segments()
         at = history.times[min(before.outcomes, len(history.times) - 1)]
-        who = f"{model} at {server}" if server else model
+        who = model
+        if server:
+            who = f"{model} at {server}"
         history.words = (
             f"{who}: its outcomes on the same questions changed after about {before.outcomes:,} of its "
             f"trials ({minute(at)}): mean {before.mean:.3f} before, {after.mean:.3f} after; was the "

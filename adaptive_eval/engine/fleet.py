@@ -151,7 +151,9 @@ class _Share:
                 at_servers[server] = server.free(self._tokens, now=self._now)
             free = min(at_member, at_servers[server], self._rate)
             if free >= 1:
-                given = wanted if free == math.inf else 1
+                given = 1
+                if free == math.inf:
+                    given = wanted
                 self._members[member] -= given
                 self._rate -= given
                 at_servers[server] -= given
@@ -178,7 +180,9 @@ class Fleet:
         self.pools: dict[str, Pool] = {}
         for model, client in clients.items():
             members = [self._member(model, endpoint) for endpoint in client.endpoints]
-            since = None if client.discovery is None else clock.now()
+            since = None
+            if client.discovery is not None:
+                since = clock.now()
             self.pools[model] = Pool(members, client.rate, open_since=since)
         self.dispatch = Dispatch(self.pools, clock)
         discoveries = {name: one.discovery for name, one in clients.items() if one.discovery is not None}
@@ -349,7 +353,10 @@ class Fleet:
         client = self._clients[model]
         server = self._servers.get(endpoint.url)
         if server is None:
-            found = SharedLimits() if client.discovery is None else client.discovery.config.each
+            if client.discovery is None:
+                found = SharedLimits()
+            else:
+                found = client.discovery.config.each
             server = Server(endpoint.url, self._limits.get(endpoint.url, found))
             self._servers[endpoint.url] = server
         if client.limit is None and server.concurrency is None:

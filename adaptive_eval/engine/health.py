@@ -77,7 +77,9 @@ class HealthMonitor:
         recent, latest = self._recent, now - WINDOW
         while recent and recent[0][0] <= latest:
             recent.popleft()
-        since = now if self._first is None else max(self._first, latest)
+        since = now
+        if self._first is not None:
+            since = max(self._first, latest)
         if len(recent) == RECENT:
             since = recent[0][0]
         span = max(1.0, now - since)  # a rate over less than a second says nothing

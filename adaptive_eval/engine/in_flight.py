@@ -189,14 +189,18 @@ class InFlightTrials:
         trial.failure = None
         lane = self.lanes[trial.request.key.model]
         lane.in_flight += 1
-        lane.begun_at = lane.begun_at if lane.begun else self._clock.now()
+        if not lane.begun:
+            lane.begun_at = self._clock.now()
         lane.begun += 1
         self._running[trial.request.key] = trial
         state = State.SCORING  # its scorer was out of reach
         if trial.completion is None:
             if trial.sending.sender is trial:
                 self.fleet.dispatch.take(trial.sending)
-            state = State.WAITING if trial.sending.slot is None else State.ASKING
+            if trial.sending.slot is None:
+                state = State.WAITING
+            else:
+                state = State.ASKING
         trial.enter(state)
         trial.task = self.tasks.create_task(self._runner.run(trial))
 
@@ -251,15 +255,23 @@ class InFlightTrials:
 
     def _hold_as_asked(self, trial: TrialTask, failure: EndpointError) -> None:
         """Spare the server of a trial that starts again at once for as long as it has asked to wait."""
-        wait = failure.retry_after if isinstance(failure, TransientEndpointError) else None
+        wait = None
+        if isinstance(failure, TransientEndpointError):
+            wait = failure.retry_after
         if wait is not None and trial.sending.last is not None:
             longest = trial.client.retry.max_seconds
             trial.sending.last.hold(self._clock.now() + min(wait, longest))
 
     def discarded(self, trial: TrialTask) -> tuple[DiscardCause, ...]:
         """Return why draws of a trial that has ended, and judgements of its answer, were given up."""
-        answer = trial.completion.discarded if trial.completion is not None else ()
-        judged = trial.score.discarded if trial.score is not None else ()
+        if trial.completion is not None:
+            answer = trial.completion.discarded
+        else:
+            answer = ()
+        if trial.score is not None:
+            judged = trial.score.discarded
+        else:
+            judged = ()
         return (*trial.discarded, *self._runner.causes(trial), *answer, *judged)
 
     @staticmethod

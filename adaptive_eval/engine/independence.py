@@ -100,7 +100,10 @@ class _ModelAudit:
             self.same += digests[-1] == answer.digest
             self.copies += kind == COPY
             self.alike += kind == SAME_TEXT
-            self.in_a_row = self.in_a_row + (kind in counted) if same else 0
+            if same:
+                self.in_a_row += kind in counted
+            else:
+                self.in_a_row = 0
         digests.append(answer.digest)
         self.responses[answer.question].append(answer.response or 0)
         if self.latest is not None and self.latest.question != answer.question:
@@ -178,7 +181,9 @@ class IndependenceAudit:
     def take(self, trial: LoggedTrial) -> Sequence[Coded]:
         """Take in a trial of an earlier session; an answer of this one was observed when it was scored."""
         question = trial.task, trial.question
-        known = self._watched(trial.key.model, question) if trial.earlier else None
+        known = None
+        if trial.earlier:
+            known = self._watched(trial.key.model, question)
         if known is not None and trial.answer is not None:
             kinds = [kind for kind in (COPY, SAME_TEXT) if kind in trial.signals]
             known.count(
@@ -230,7 +235,9 @@ class AuditedExecutor:
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
     ) -> Coroutine[Any, Any, Sequence[Completion | None]]:
         """Ask `endpoint` once for the answers to `requests`."""
-        why = self._audit.pointless(requests[0].key.model) if requests[0].repeat else None
+        why = None
+        if requests[0].repeat:
+            why = self._audit.pointless(requests[0].key.model)
         if why is not None:
             raise PermanentEndpointError(why, kind="copies")
         return self._executor.attempt(endpoint, messages, requests)

@@ -271,7 +271,9 @@ class AdaptiveConcurrency:
         if error.kind not in _OVERLOAD and error.status != 503:
             return
         self._note(0.0, now)
-        wait = error.retry_after if isinstance(error, TransientEndpointError) else None
+        wait = None
+        if isinstance(error, TransientEndpointError):
+            wait = error.retry_after
         if error.kind == "rate_limit" and wait:
             self._delayed.append(now + wait)
             if now >= self._eased_until:  # once for the time that the server names
@@ -304,7 +306,10 @@ class AdaptiveConcurrency:
             elif rise > self.slower:
                 self._cut(0.75, now)
                 return
-        wanted = 2 * self._limit if self._doubling else self._limit + self.step
+        if self._doubling:
+            wanted = 2 * self._limit
+        else:
+            wanted = self._limit + self.step
         self._limit = min(float(self.most), wanted)
 
     def _cut(self, factor: float, now: float) -> None:

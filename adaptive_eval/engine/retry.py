@@ -30,7 +30,9 @@ def wait_after(error: BaseException | None, attempt: int, jitter: float) -> floa
     >>> [wait_after(busy, attempt, jitter=0.5) for attempt in range(1, 9)]
     [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
     """
-    asked = error.retry_after if isinstance(error, TransientEndpointError) else None
+    asked = None
+    if isinstance(error, TransientEndpointError):
+        asked = error.retry_after
     if asked:  # the requests that were refused together come back over a quarter of the time
         return asked + jitter * min(_BASE, asked / 4)
     # 2^(k − 1) overflows a float beyond k = 1024; the cap is reached long before.
@@ -86,7 +88,9 @@ async def with_retries(
         return await attempt()
 
     def wait(state: RetryCallState) -> float:
-        error = None if state.outcome is None else state.outcome.exception()
+        error = None
+        if state.outcome is not None:
+            error = state.outcome.exception()
         return wait_after(error, state.attempt_number, jitter())
 
     def stop(state: RetryCallState) -> bool:

@@ -232,7 +232,9 @@ class Runner:
         If not even one answer of each model can be, and nothing is in flight, the run ends. Nothing is
         queued here: :meth:`_launch` has started that again.
         """
-        room = None if self._allowance is None else self._allowance.room()
+        room = None
+        if self._allowance is not None:
+            room = self._allowance.room()
         if self._allowance is None or room is None or not capacity:
             return capacity
         each = max(0, room - len(self._in_flight)) // len(capacity)
@@ -294,7 +296,10 @@ class Runner:
         warnings = fleet.changes.remarks()
         self._remark([words for words in warnings if words not in self._told])
         self._told.update(warnings)
-        lost = {} if self._ending else fleet.lost(self._reached_models())
+        if not self._ending:
+            lost = fleet.lost(self._reached_models())
+        else:
+            lost = {}
         for model, reason in {**lost, **refused}.items():
             self._stop_model(model, reason)
 
@@ -435,7 +440,10 @@ class Runner:
 
 def with_limits(results: Results, *, deadlines: Iterable[BudgetLine], allowance: Allowance | None) -> Results:
     """Add to the results the limits that the session does not see: times, and costs of scoring."""
-    scoring = () if allowance is None else tuple(allowance.lines())
+    if allowance is not None:
+        scoring = tuple(allowance.lines())
+    else:
+        scoring = ()
     return replace(results, budgets=(*results.budgets, *deadlines, *scoring))
 
 

@@ -76,7 +76,10 @@ class ModelHandle:
     ) -> None:
         self._solver = solver
         self._ask = ask
-        self._asked = asked if isinstance(asked, Conversation) else Conversation(asked)
+        if isinstance(asked, Conversation):
+            self._asked = asked
+        else:
+            self._asked = Conversation(asked)
         self._bound = bound
         self._lock = asyncio.Lock()
         self._seen: list[dict[str, Any]] = []
@@ -111,7 +114,9 @@ class ModelHandle:
 
     def summed(self, answer: Completion) -> Completion:
         """Return the answer to the trial with what all calls have cost, and the calls themselves."""
-        last = self._answers[-1] if self._answers else answer
+        last = answer
+        if self._answers:
+            last = self._answers[-1]
         usage, latency, reasoning = Usage(), 0.0, 0
         for one in self._answers:
             usage += one.paid

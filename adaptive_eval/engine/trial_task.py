@@ -221,7 +221,10 @@ class Sending:
             self.sender.completion = answers[0]
             return
         for number, trial in enumerate(self.trials):
-            trial.completion = answers[number] if number < len(answers) else None
+            if number < len(answers):
+                trial.completion = answers[number]
+            else:
+                trial.completion = None
             if trial.completion is None:
                 trial.enter(State.WAITING)
                 trial.sending = self.alone(trial)

@@ -133,7 +133,9 @@ class Worker:
 
     def _done(self, number: int, task: asyncio.Task[None]) -> None:
         del self._jobs[number]
-        error = None if task.cancelled() else task.exception()
+        error = None
+        if not task.cancelled():
+            error = task.exception()
         if error is not None:
             self._tell(Broken(number, "".join(traceback.format_exception(error))))
 

@@ -58,7 +58,9 @@ def require_columns(path: Path, given: Mapping[str, str], row: Mapping[str, Any]
         if ours == ROWS or find(row, theirs)[0]:
             continue
         close = get_close_matches(theirs, row, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = ""
+        if close:
+            hint = f"; did you mean {close[0]!r}?"
         listed = ", ".join(islice(row, 20)) + (", …" if len(row) > 20 else "")
         words = f"there is no {theirs!r}; there are {listed}{hint}"
         raise OutcomesError(f"{path}: --map {ours}={theirs}: {words}")

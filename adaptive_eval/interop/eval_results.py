@@ -70,7 +70,9 @@ def _entries(summary: RunSummary, model: str, datasets: dict[str, Any]) -> Itera
         found = scores.get(task, line) if results.tasks else line
         if found.score is None:
             continue
-        subset = section.subset if isinstance(section.subset, str) else None
+        subset = None
+        if isinstance(section.subset, str):
+            subset = section.subset
         dataset = {"id": section.dataset.removeprefix(HUB), "task_id": subset or "default"}
         if section.revision is not None:
             dataset["revision"] = section.revision

@@ -191,7 +191,10 @@ def _source(task: str, config: RunConfig | None, means: list[float]) -> dict[str
 
 def _generation(model: str, config: RunConfig | None) -> dict[str, Any]:
     section = model_section(config, model)
-    sent: Mapping[str, Any] = section.sampling.as_sent() if section is not None else {}
+    if section is not None:
+        sent: Mapping[str, Any] = section.sampling.as_sent()
+    else:
+        sent = {}
     known = ("temperature", "top_p", "max_tokens")
     return {"generation_args": {name: sent[name] for name in known if name in sent}}
 
@@ -214,7 +217,9 @@ def _sample(
     identity: str,
 ) -> dict[str, Any]:
     read, written = trial.tokens
-    value = 0.0 if trial.category is None else score_of(worth, trial.category)
+    value = 0.0
+    if trial.category is not None:
+        value = score_of(worth, trial.category)
     digest = hashlib.sha256(f"{trial.prompt}{trial.target}".encode("utf-8", "replace")).hexdigest()
     checks = {name: repr(value) for name, value in trial.checks.items()}
     row = {

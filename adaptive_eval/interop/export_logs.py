@@ -175,8 +175,12 @@ def _write_task(
                 weight += sum(trial.weight for trial in cell.answered)
                 row = {**_sample(cell, scores, means[-1]), "stopping_rule": about.rule}
                 file.write(json.dumps(row) + "\n")
-    score = total / weight if weight > 0.0 else None
-    error = stdev(means) / math.sqrt(len(means)) if len(means) > 1 else None
+    score = None
+    if weight > 0.0:
+        score = total / weight
+    error = None
+    if len(means) > 1:
+        error = stdev(means) / math.sqrt(len(means))
     return {
         "alias": task,
         f"{METRIC},{FILTER}": score,

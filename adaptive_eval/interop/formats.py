@@ -150,7 +150,9 @@ def _leaderboards(data: Any, path: Path, choices: Choices) -> Iterator[Values]:
         for result in board["results"]:
             named = {"model": result["folder"], "task": board["name"]}
             is_first = first.setdefault(result["folder"], board["name"]) == board["name"]
-            details = result.get("per_instance_details") if is_first else None
+            details = None
+            if is_first:
+                details = result.get("per_instance_details")
             for row in _details_of(details or {}, path, choices):
                 yield {**named, **row}
 
@@ -219,7 +221,9 @@ def _review(row: Values) -> Values:
     score, messages, target = row["sample_score"]["score"], row.get("messages") or (), row.get("target") or []
     asked = [one.get("content", "") for one in messages if one.get("role") == "user"]
     measured = (messages[-1].get("perf_metrics") if messages else None) or {}
-    listed = target if isinstance(target, list) else [str(target)]
+    listed = target
+    if not isinstance(target, list):
+        listed = [str(target)]
     fields = {
         "text": str(score.get("prediction") or ""),
         "target": ", ".join(listed),
@@ -424,7 +428,10 @@ def format_of_object(data: Values, path: Path) -> Format | None:
         if not known.top:
             told = path.name in dict(known.files)
         if told and known.rows and known.whole:
-            row = next(known.rows(data, path, Choices()), {}) if known.keys else {}
+            if known.keys:
+                row = next(known.rows(data, path, Choices()), {})
+            else:
+                row = {}
             if all(find(row, key)[0] for key in known.keys):
                 return known
     return None

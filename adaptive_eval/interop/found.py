@@ -358,7 +358,10 @@ exact, or correct it
     def score(self, text: str, target: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return what an answer's :class:`~adaptive_eval.interop.found.Found` is to say of its score."""
         options = fields.get("choices")
-        choices = tuple(map(str, options)) if isinstance(options, list) else ()
+        if isinstance(options, list):
+            choices = tuple(map(str, options))
+        else:
+            choices = ()
         question = Question("", "", target, fields, choices)
         wrong = self._scorer.check_target(question)
         if wrong is not None:

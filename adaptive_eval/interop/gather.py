@@ -215,7 +215,10 @@ class Gatherer:
 
     def _other_group(self, found: Found, question: int) -> Flaw | None:
         """Say so if another trial puts the question into another group."""
-        known = self._clusters.setdefault(question, found.cluster) if found.cluster else found.cluster
+        if found.cluster:
+            known = self._clusters.setdefault(question, found.cluster)
+        else:
+            known = found.cluster
         if known == found.cluster:
             return None
         words = f"question {found.question!r} is in the group {found.cluster!r} here and in {known!r} before"
@@ -248,7 +251,9 @@ class Gatherer:
         known = self._contents.setdefault(question, (log.format, found.content, log.path))
         if known[0] != log.format or known[1] == found.content:
             return None
-        where = "earlier in this file" if known[2] == log.path else f"in {known[2]}"
+        where = "earlier in this file"
+        if known[2] != log.path:
+            where = f"in {known[2]}"
         return Flaw(
             found.place,
             f"question {found.question!r} of task {found.task!r} is not what it is {where}: another revision "

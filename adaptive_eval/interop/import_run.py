@@ -153,7 +153,9 @@ def import_logs(
 ) -> Imported:
     """Write logs as a run."""
     with _staged(out) as stage:
-        known = weights if isinstance(weights, ScoreRange) else None
+        known = None
+        if isinstance(weights, ScoreRange):
+            known = weights
         gatherer = Gatherer(stage, known, independent=independent)
         try:
             counts = _add_all(gatherer, logs, progress)
@@ -210,7 +212,10 @@ def _staged(out: Path) -> Iterator[Path]:
             if stage.exists():
                 shutil.rmtree(stage)
     except (OSError, sqlite3.OperationalError) as error:
-        words = error.strerror if isinstance(error, OSError) else str(error)
+        if isinstance(error, OSError):
+            words = error.strerror
+        else:
+            words = str(error)
         raise RunFileError(f"{out}: the run cannot be written: {words}") from None
 
 

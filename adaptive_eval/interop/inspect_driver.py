@@ -252,7 +252,10 @@ class InspectEndpoint:
             raise TransientEndpointError(first_line(said), kind="server")
         limits = self._feeds[asked.task].limits
         usage = sample.model_usage.values()
-        tokens = usage_of(usage) if limits is None else limits.taken(asked.sample, asked.epoch)
+        if limits is None:
+            tokens = usage_of(usage)
+        else:
+            tokens = limits.taken(asked.sample, asked.epoch)
         return _completion(sample, self._model, tokens)
 
     async def sample(self, messages: Sequence[Message], *, seed: int | None, n: int) -> Sequence[Completion]:
@@ -355,7 +358,9 @@ class InspectDriver:
         if error is not None:
             self._running.cancel()
         await asyncio.wait([self._running])
-        failure = None if self._running.cancelled() else self._running.exception()
+        failure = None
+        if not self._running.cancelled():
+            failure = self._running.exception()
         if failure is not None and error is None and not ended_before:
             raise RunFileError(f"{self.logs}: Inspect could not finish its logs: {failure}") from failure
 

@@ -87,8 +87,14 @@ class _Opened:
         except ValueError as error:
             return Flaw(place, str(error))
         usage = summary.model_usage.get(str(self.header.eval.model))
-        tokens = (0, 0) if usage is None else (usage.input_tokens, usage.output_tokens)
-        target = summary.target if isinstance(summary.target, str) else ", ".join(summary.target)
+        if usage is not None:
+            tokens = (usage.input_tokens, usage.output_tokens)
+        else:
+            tokens = (0, 0)
+        if isinstance(summary.target, str):
+            target = summary.target
+        else:
+            target = ", ".join(summary.target)
         prompt = _text(summary.input)
         return Found(
             self._model,
@@ -120,7 +126,8 @@ class _Opened:
         score = summary.scores[name]
         try:
             value = score_value(score.value)
-            value = None if value is None else in_range(value, name, self._choices.range)
+            if value is not None:
+                value = in_range(value, name, self._choices.range)
         except ValueError as error:
             raise ValueError(f"scorer {name}: {error}") from None
         if value is None:

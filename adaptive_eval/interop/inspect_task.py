@@ -39,7 +39,9 @@ def load_inspect_task(name: str, base: Path) -> Any:
         raise DatasetError(f"inspect:{name}: write inspect:FILE.py@TASK")
     with ExitStack() as stack:
         found = getattr(_module(place, base, name, stack), function, None)
-        task = found() if callable(found) else None
+        task = None
+        if callable(found):
+            task = found()
     if not isinstance(task, inspect.Task):
         raise DatasetError(f"inspect:{name}: {place} has no task {function!r}")
     return task
@@ -73,7 +75,10 @@ def inspect_rows(name: str, base: Path) -> Iterator[dict[str, str]]:
     """Yield the samples of a task as rows with ``id``, ``input`` and ``target``; only texts of them."""
     task = load_inspect_task(name, base)
     for number, sample in enumerate(task.dataset):
-        target = sample.target if isinstance(sample.target, str) else ", ".join(sample.target)
+        if isinstance(sample.target, str):
+            target = sample.target
+        else:
+            target = ", ".join(sample.target)
         # a scorer of Inspect need not look at a target; a row of ours has one
         yield {"id": sample_id(sample, number), "input": sample_text(sample) or "-", "target": target or "-"}
 
@@ -124,7 +129,10 @@ class InspectScorer(InspectScorerConfig):
 
     def score(self, completion: Completion, question: Question) -> Score:
         """Return the score; without a category if Inspect has given none that can be used."""
-        scores = completion.scores if isinstance(completion, SampleCompletion) else {}
+        if isinstance(completion, SampleCompletion):
+            scores = completion.scores
+        else:
+            scores = {}
         if self.metric is None and len(scores) > 1:
             return Score(None, reason=f"scored by {', '.join(scores)}; choose one with metric")
         name = self.metric or next(iter(scores), None)
@@ -226,7 +234,9 @@ class StopEarly:
 
     async def schedule_sample(self, id: str | int, epoch: int) -> Any:
         """Say whether an epoch of a sample is still needed; called by Inspect."""
-        stopped = None if self._session is None else self._session.stopped
+        stopped = None
+        if self._session is not None:
+            stopped = self._session.stopped
         if stopped is None:
             return None
         self._skipped += 1

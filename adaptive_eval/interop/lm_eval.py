@@ -67,12 +67,19 @@ class _Samples:
     def __init__(self, path: Path, choices: Choices) -> None:
         self.path, self.choices = path, choices
         match = _NAME.fullmatch(path.name)
-        place = None if match is None else path.with_name(f"results_{match['date']}.json")
+        place = None
+        if match is not None:
+            place = path.with_name(f"results_{match['date']}.json")
         # the contents of ``results_{date}.json``; empty where there is no such file
-        self.results = json_object(place) if place is not None and place.is_file() else {}
+        if place is not None and place.is_file():
+            self.results = json_object(place)
+        else:
+            self.results = {}
         self.task = path.stem if match is None else match["task"]  # as the harness calls it
         self.called = choices.task or self.task
-        folder = "" if match is None else path.resolve().parent.name
+        folder = ""
+        if match is not None:
+            folder = path.resolve().parent.name
         named = choices.model or str(self.results.get("model_name") or "") or folder
         self.model = choices.named(named, path)
 
@@ -139,7 +146,10 @@ class _Samples:
                 self.choices.cluster, row, doc, {"group": self.group, "task": self.task}
             )
             for number, result in enumerate(self._results(row, answers)):
-                where = place if len(answers or "") < 2 else f"{place}, repeat {number + 1}"
+                if len(answers or "") < 2:
+                    where = place
+                else:
+                    where = f"{place}, repeat {number + 1}"
                 yield Found(**shared, place=where, number=number, **result)
         except ValueError as error:
             yield Flaw(place, f"doc_id {row['doc_id']}: {error}")
@@ -167,7 +177,10 @@ class _Samples:
         """Return the name of the metric that is taken."""
         names = list(map(str, row.get("metrics", ()))) or [name for name in _METRICS if name in row]
         wanted = self.choices.metric
-        name = wanted if wanted is not None and wanted in row else chosen_metric(self.path, wanted, names)
+        if wanted is not None and wanted in row:
+            name = wanted
+        else:
+            name = chosen_metric(self.path, wanted, names)
         if self.results.get("higher_is_better", {}).get(self.task, {}).get(name) is False:
             raise OutcomesError(
                 f"{self.path}: a lower {name} is better, and models are ranked by higher scores"
@@ -217,7 +230,9 @@ def _doc(row: Mapping[str, Any]) -> Mapping[str, Any]:
 def _first_arguments(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what the model was first asked with."""
     arguments = row.get("arguments")
-    first = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
+    first = None
+    if isinstance(arguments, dict):
+        first = arguments.get("gen_args_0")
     if isinstance(first, dict):
         return first
     return {}
@@ -238,7 +253,9 @@ def _prompt(row: Mapping[str, Any]) -> str:
             messages = json.loads(prompt[0])
         except ValueError:
             return prompt[0]
-        last = messages[-1] if isinstance(messages, list) and messages else None
+        last = None
+        if isinstance(messages, list) and messages:
+            last = messages[-1]
         if isinstance(last, dict):
             return str(last.get("content", ""))
         return prompt[0]

@@ -30,7 +30,9 @@ def lm_eval_rows(name: str, base: Path) -> Iterator[dict[str, Any]]:
     shots = task.config.num_fewshot or 0
     for number, doc in enumerate(_documents(name, place)):
         target = task.doc_to_target(doc)
-        targets = target if isinstance(target, list) else [target]
+        targets = target
+        if not isinstance(target, list):
+            targets = [target]
         yield {
             "id": str(number),
             "input": task.fewshot_context(doc, num_fewshot=shots),
@@ -128,7 +130,10 @@ def _loaded(name: str, base: str, sources: _Sources) -> Any:
     place = Path(base) / Path(folder).expanduser()
     if folder and not place.is_dir():
         raise DatasetError(f"lm_eval:{name}: there is no folder {place}")
-    known = manager(include_path=str(place), include_defaults=False) if folder else manager()
+    if folder:
+        known = manager(include_path=str(place), include_defaults=False)
+    else:
+        known = manager()
     if task not in known.all_tasks:
         where = f"in {place}" if folder else "installed"
         raise DatasetError(f"lm_eval:{name}: no task {task!r} is {where}; `lm_eval ls tasks` lists what is")
@@ -172,7 +177,10 @@ class LmEvalScorer(LmEvalScorerConfig):
         found = judged(question.fields, text, self.filter)
         name = self.metric or next(iter(found.metrics), "")
         value = found.metrics.get(name)
-        number = float(value) if value is not None and not isinstance(value, str | list | dict) else math.nan
+        if value is not None and not isinstance(value, str | list | dict):
+            number = float(value)
+        else:
+            number = math.nan
         if math.isnan(number):
             return Score(None, reason=storable(f"the metric {name} gave {value!r:.100}"))
         return taken(self, name, number, found.extracted, completion)

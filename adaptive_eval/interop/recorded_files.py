@@ -126,7 +126,10 @@ def _require_different(logs: Sequence[Log]) -> None:
         if place in by_path:
             raise OutcomesError(f"{log.path} is given twice")
         by_path.add(place)
-        earlier = by_identity.setdefault(log.identity, log.path) if log.identity else log.path
+        if log.identity:
+            earlier = by_identity.setdefault(log.identity, log.path)
+        else:
+            earlier = log.path
         if earlier != log.path:
             raise OutcomesError(f"{log.path} is the same evaluation as {earlier}; give it once")
 
@@ -223,7 +226,9 @@ def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes | Non
     if groups:
         clusters = tuple(groups[column] for column in asked.tolist())
     here = np.ix_(models, asked)
-    kept = None if texts is None else texts[here]
+    kept = None
+    if texts is not None:
+        kept = texts[here]
     return RecordedOutcomes(names, known, table[here], *told, clusters, gathered.rules, kept)
 
 

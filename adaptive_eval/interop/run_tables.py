@@ -79,7 +79,10 @@ def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) 
     for record in reader.trials():
         key = record.request.key
         row = _row(record, about.weights.get(record.request.task), about)
-        signals: Mapping[str, Any] = {} if record.score is None else record.score.signals
+        if record.score is not None:
+            signals: Mapping[str, Any] = record.score.signals
+        else:
+            signals = {}
         found = _checks(signals)
         row |= {name: found.get(name) for name in checks}
         row["weight"] = counted.get((key.model, key.index), 0.0)
@@ -194,7 +197,10 @@ def write_parquet(rows: Iterator[Mapping[str, Any]], path: Path) -> None:
     """Write rows as one Parquet file."""
     arrow, parquet = _libraries()
     batch = list(islice(rows, _BATCH))
-    names = list(batch[0]) if batch else list(COLUMNS)
+    if batch:
+        names = list(batch[0])
+    else:
+        names = list(COLUMNS)
     schema = arrow.schema([(name, getattr(arrow, COLUMNS.get(name, "float64"))()) for name in names])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         while batch:
@@ -281,13 +287,20 @@ def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
         rule, groups = run_rule(reader), stored_groups(reader)
         if choices.cluster is not None and not (groups and choices.cluster in fields):
             groups = groups_by_field(reader, choices.cluster)
-    tasks = () if results is None else results.tasks
+    if results is not None:
+        tasks = results.tasks
+    else:
+        tasks = ()
     shares = {task.task: task.weight for task in tasks}
     if choices.task is not None and len(weights) == 1:
         weights = {choices.task: next(iter(weights.values()))}
     log = Log(directory, RUN, lambda: in_groups(read(directory, choices), groups), weights=weights)
-    number = 0 if results is None else results.questions
-    field = "" if groups else ", ".join(sorted(fields))
+    number = 0
+    if results is not None:
+        number = results.questions
+    field = ""
+    if not groups:
+        field = ", ".join(sorted(fields))
     return replace(log, shares=shares, unread_groups=field, questions=number, rule=rule)
 
 
@@ -324,7 +337,10 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
         place = f"question {name!r}, repeat {repeat}"
         known = (models[model], choices.task or task, name, place, repeat)
         reason = reasons.get((columns.models[model], step), "no answer")
-        found = Found(*known, missing=reason) if category < 0 else Found(*known, category=category)
+        if category < 0:
+            found = Found(*known, missing=reason)
+        else:
+            found = Found(*known, category=category)
         key = TrialKey(columns.models[model], step)
         if text := texts.get(key, 0):
             found = replace(found, repeats=True, answer=text)
@@ -349,7 +365,10 @@ def trials_of_run(
         request, answer, score = record.request, record.completion, record.score
         prompt = shown_prompt(record.sent)
         content = content_of(prompt) if prompt else ""
-        checks = {} if score is None else _checks(score.signals)
+        if score is not None:
+            checks = _checks(score.signals)
+        else:
+            checks = {}
         counts = redrawn.issuperset(record.discarded)
         yield Found(
             choices.named(request.key.model, reader.directory),

@@ -36,13 +36,19 @@ def written_config(meta: Mapping[str, str]) -> RunConfig:
 
 def model_section(config: RunConfig | None, name: str) -> ModelConfig | None:
     """Return a model's section of a stored config; None of an imported run."""
-    sections = () if config is None else config.models
+    if config is not None:
+        sections = config.models
+    else:
+        sections = ()
     return next((one for one in sections if one.name == name), None)
 
 
 def task_section(config: RunConfig | None, name: str) -> TaskConfig | None:
     """Return a task's section of a stored config; None of an imported run."""
-    sections = () if config is None else config.tasks
+    if config is not None:
+        sections = config.tasks
+    else:
+        sections = ()
     return next((one for one in sections if one.name == name), None)
 
 

@@ -139,7 +139,9 @@ def _is(known: Format, path: Path) -> bool:
 
 def _recognised(path: Path, data: Mapping[str, Any] | None) -> Format:
     """Return the format of a file, or of the object in a JSON file."""
-    known = None if data is None else format_of_object(data, path)
+    known = None
+    if data is not None:
+        known = format_of_object(data, path)
     if known is not None:
         return known
     if data is not None and not format_of_row(data).whole:
@@ -207,11 +209,17 @@ class _Table:
         self._task = task or DEFAULT_TASK
         self._choices = choices
         self._task_of: dict[str, str] = {}  # the file's own, of each question
-        self._rescorer = None if choices.scorer is None else Rescorer(choices)
+        if choices.scorer is None:
+            self._rescorer = None
+        else:
+            self._rescorer = Rescorer(choices)
 
     def pieces(self, data: Mapping[str, Any] | None) -> Iterator[Piece]:
         """Yield the trials."""
-        rows = self._made(data) if self._known.rows else _rows(self._path, data, self._columns)
+        if self._known.rows:
+            rows = self._made(data)
+        else:
+            rows = _rows(self._path, data, self._columns)
         first = next(rows, None)
         if first is None:
             yield Flaw("", "the file has no rows")
@@ -270,7 +278,9 @@ class _Table:
         """Return a row's trial, or its flaw."""
         field, known = self._choices.question_id, self._known
         model = _name(values.get("model")) or self._model
-        inner = f"{known.ids}.{field}" if known.ids else field
+        inner = field
+        if known.ids:
+            inner = f"{known.ids}.{field}"
         question = _text(values.get("question") if inner is None or field is None else find(values, inner)[1])
         for column, given in (("model", model), (field or "question", question)):
             if not given:
@@ -281,12 +291,16 @@ class _Table:
         if self._choices.task is not None and self._task_of.setdefault(question, task) != task:
             return Flaw(place, f"question {question!r} is in several tasks, which --task would take for one")
         asked = [values.get(name) or "" for name in known.asked]
-        fields_of_dataset = find(values, known.ids)[1] if known.ids else None
+        fields_of_dataset = None
+        if known.ids:
+            fields_of_dataset = find(values, known.ids)[1]
         cluster = cluster_in(self._choices.cluster, {**values, "task": task}, fields_of_dataset or {})
         if self._choices.cluster is None and known is TABLE:
             cluster = _text(values.get("cluster")) or ""
         is_export = known is TABLE and "after_stop" in values  # of this package
-        rule = _text(values.get("rule")) if is_export else None
+        rule = None
+        if is_export:
+            rule = _text(values.get("rule"))
         if not (self._is_named or _name(values.get("model"))):
             if (task, question) in self._asked:
                 return Flaw(
@@ -377,7 +391,10 @@ def _is_true(values: Mapping[str, Any], column: str) -> bool:
 
 def _causes(value: Any) -> tuple[DiscardCause, ...]:
     """Return the causes of discarded draws, as our own tables have them."""
-    causes = tuple((_text(value) or "").split(",")) if value else ()
+    if value:
+        causes = tuple((_text(value) or "").split(","))
+    else:
+        causes = ()
     for cause in causes:
         if cause not in DISCARD_CAUSES:
             known = ", ".join(DISCARD_CAUSES)
@@ -391,7 +408,10 @@ def _listed(text: str) -> tuple[float, ...]:
     try:
         found = json.loads(text)
         numbers = isinstance(found, list) and all(isinstance(one, int | float) for one in found)
-        weights = tuple(map(float, found)) if numbers else ()
+        if numbers:
+            weights = tuple(map(float, found))
+        else:
+            weights = ()
     except (OverflowError, RecursionError, ValueError):
         return ()
     return weights if len(set(weights)) > 1 else ()
@@ -411,7 +431,9 @@ def _category(value: Any, key: str) -> int | None:
 
 def _counting(value: Any, column: str) -> int | None:
     """Return a number from 0, None if there is none."""
-    label = _LABEL.fullmatch(value) if isinstance(value, str) else None
+    label = None
+    if isinstance(value, str):
+        label = _LABEL.fullmatch(value)
     number = _amount(value if label is None else label[1], column)
     if number is None:
         return None

@@ -64,7 +64,10 @@ def _of_task(
     size = sizes.get(task, results.questions)
     questions = np.array([numbers[int(columns.question[row])] for row in rows], np.int64)
     values = worth.get(task, (0.0, 1.0))
-    steps = np.arange(STEPS + 1) / STEPS if isinstance(values, ScoreRange) else unit_scores(values)
+    if isinstance(values, ScoreRange):
+        steps = np.arange(STEPS + 1) / STEPS
+    else:
+        steps = unit_scores(values)
     weights = trial_weights(
         questions,
         columns.category[np.array(rows, np.int64)],

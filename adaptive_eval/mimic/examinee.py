@@ -326,9 +326,15 @@ class Examinee:
     def reply(self, asked: SeenPrompt, seed: int | None) -> Reply:
         """Return the answer to `asked` under `seed`."""
         toss = asked.stream.toss("greedy" if seed is None else seed)
-        right = asked.chance >= 0.5 if seed is None else toss.coin < asked.chance
+        if seed is None:
+            right = asked.chance >= 0.5
+        else:
+            right = toss.coin < asked.chance
         question, model = asked.question, asked.model
-        answer = question.right if right else question.wrong[int(toss.pick * len(question.wrong))]
+        if right:
+            answer = question.right
+        else:
+            answer = question.wrong[int(toss.pick * len(question.wrong))]
         spread = model.tokens.completion_sigma * toss.other_normal
         length = min(model.tokens.completion_median * math.exp(spread), model.context_length)
         text, tokens = worked_answer(answer, self.spec.answer, length, toss.tail)

@@ -109,7 +109,9 @@ def _handshake(child: subprocess.Popen[bytes], spec: str, log: IO[bytes]) -> int
         child.stdin.flush()
     with selectors.DefaultSelector() as selector:
         selector.register(child.stdout, selectors.EVENT_READ)
-        line = child.stdout.readline() if selector.select(_START_SECONDS) else None
+        line = None
+        if selector.select(_START_SECONDS):
+            line = child.stdout.readline()
     if line is None:
         raise EndpointsUnusable(
             f"the mimic server did not start within {_START_SECONDS:g} s{_last_words(log)}"

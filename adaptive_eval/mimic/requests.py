@@ -144,7 +144,10 @@ def draw_samples(examinee: Examinee, request: ChatRequest, asked: SeenPrompt) ->
     if request.temperature == 0:
         return [_sample(examinee, request, asked, None, room)]
     random_seed = request.seed is None or request.seed == -1
-    base = random.SystemRandom().getrandbits(62) if random_seed else request.seed or 0
+    if random_seed:
+        base = random.SystemRandom().getrandbits(62)
+    else:
+        base = request.seed or 0
     return [_sample(examinee, request, asked, base + index, room) for index in range(request.n)]
 
 
@@ -152,7 +155,9 @@ def _sample(
     examinee: Examinee, request: ChatRequest, asked: SeenPrompt, seed: int | None, limit: int
 ) -> Reply:
     reply = examinee.reply(asked, seed)
-    letters = asked.letters if limit == 1 else None
+    letters = None
+    if limit == 1:
+        letters = asked.letters
     if letters is not None:
         reply = replace(reply, text=reply.answer, tokens=1, finish_reason="length", letters=letters)
     elif reply.tokens > limit:

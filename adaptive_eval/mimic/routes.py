@@ -218,7 +218,9 @@ class MimicServer:
         body = _json(await request.body())
         if not body.keys() <= {"faults", "model"} or "faults" not in body:
             raise ApiError(400, "The body must be an object with faults and, for one model, its model.")
-        scope = _SERVER if body.get("model") is None else self._model(str(body["model"])).name
+        scope = _SERVER
+        if body.get("model") is not None:
+            scope = self._model(str(body["model"])).name
         try:
             faults = faults_from_data(body["faults"])
         except UsageError as error:
@@ -268,7 +270,10 @@ def _raise_if_error(fault: FaultSpec | None, authorization: str) -> None:
         )
     if fault.kind == "status":
         wait = fault.retry_after
-        headers = {} if wait is None else {"retry-after": f"{wait:g}"}
+        if wait is not None:
+            headers = {"retry-after": f"{wait:g}"}
+        else:
+            headers = {}
         words, kind, code = f"Injected fault: status {fault.status}.", "server_error", "injected_fault"
         if fault.status == 429:
             words, kind, code = "Rate limit reached.", "rate_limit_error", "rate_limit_exceeded"
@@ -279,7 +284,9 @@ async def _http_error(request: Request, error: Exception) -> HTTPResponse:
     status = 500
     if isinstance(error, HTTPException):
         status = error.status_code
-    detail = error.detail if isinstance(error, HTTPException) else str(error)
+        detail = error.detail
+    else:
+        detail = str(error)
     return await _api_error(request, ApiError(status, f"{detail}: {request.method} {request.url.path}"))
 
 

@@ -159,7 +159,9 @@ class GoalSpec(Record):
         """The goal as text."""
         if self.kind == "all":
             return ", and ".join(goal._in_brackets for goal in self.goals)
-        by = "the equivalence margin" if self.margin is None else f"{self.margin:g}"
+        by = "the equivalence margin"
+        if self.margin is not None:
+            by = f"{self.margin:g}"
         return {
             "ranking": "rank all models",
             "top-k": f"find the best {self.k}" if self.k > 1 else "find the best model",

@@ -143,7 +143,10 @@ def shown(value: Any) -> str:
     >>> shown("holmm"), shown("sk-0123456789abcdef"), shown("x" * 100)[:12]
     ("'holmm'", '(a value that may be a key and is not shown)', "'xxxxxxxxxxx")
     """
-    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    if value is None or isinstance(value, bool):
+        text = json.dumps(value)
+    else:
+        text = repr(value)
     if looks_like_secret(text):
         return "(a value that may be a key and is not shown)"
     if isinstance(value, dict):

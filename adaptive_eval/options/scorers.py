@@ -150,7 +150,9 @@ class ChoiceProbabilityScorerConfig(GradedScorerConfig, ChoosingScorerConfig):
     @model_validator(mode="before")
     @classmethod
     def _scored_by_chance(cls, data: Any) -> Any:
-        given = data if isinstance(data, dict) else {"by": None}
+        given = data
+        if not isinstance(data, dict):
+            given = {"by": None}
         by_chance = given.get("by", "chance") == "chance" and "right_from" not in given
         if by_chance:
             return {"range": (0.0, 1.0), **given}
@@ -369,7 +371,10 @@ class JudgeScorerConfig(GradedScorerConfig, ModelGradedScorerConfig):
     def _head_to_head(cls, data: Any) -> Any:
         if not isinstance(data, dict) or data.get("against") is None:
             return data
-        kept = {} if "right_from" in data else {"range": (0.0, 1.0)}
+        if "right_from" not in data:
+            kept = {"range": (0.0, 1.0)}
+        else:
+            kept = {}
         return {"compare": "pairwise", **kept, **data}
 
     @model_validator(mode="after")
@@ -497,7 +502,9 @@ def _by_name(value: Any) -> Any:
         return value
     found: dict[str, Any] = {}
     for part in value:
-        known = part if isinstance(part, Mapping) else {"kind": part}
+        known = part
+        if not isinstance(part, Mapping):
+            known = {"kind": part}
         name = str(known.get("function", known.get("kind"))).rpartition(":")[2].partition("@")[0]
         if name in found:
             raise ValueError(

@@ -86,7 +86,10 @@ def parse_seconds(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     advice = "write seconds, or a time with its unit, such as 2h, 30m, 90s or 1h30m"
-    parts = list(_PART.finditer(value)) if len(value) <= 40 else []
+    if len(value) <= 40:
+        parts = list(_PART.finditer(value))
+    else:
+        parts = []
     if not parts or _PART.sub("", value).strip():
         raise ValueError(f"{value[:40]!r} is not a duration; {advice}")
     units = [part[2].removesuffix("in") for part in parts]
@@ -226,7 +229,9 @@ def one_or_more(advice: str) -> BeforeValidator:
     """Return a check of a text, or a list of texts, none of them empty."""
 
     def check(value: Any) -> Any:
-        texts = value if isinstance(value, tuple) else (value,)
+        texts = value
+        if not isinstance(value, tuple):
+            texts = (value,)
         if not texts or not all(isinstance(text, str) and text for text in texts):
             raise ValueError(advice)
         return value

@@ -95,7 +95,9 @@ class RubricConfig(Section):
     def label(self) -> str:
         """The schema's name."""
         schema = self.schema_definition
-        name = BINARY if schema is None else schema.name
+        name = BINARY
+        if schema is not None:
+            name = schema.name
         if self.range is None:
             return name
         return f"{self.range[0]:g} to {self.range[1]:g}"
@@ -163,7 +165,9 @@ _Value: TypeAlias = str | int | float | bool
 
 
 def _values(value: Any) -> Any:
-    values = value if isinstance(value, tuple) else (value,)
+    values = value
+    if not isinstance(value, tuple):
+        values = (value,)
     if not values or not all(isinstance(one, str | int | float | bool) for one in values):
         raise ValueError("write the value that the column must have, or a list of values")
     return tuple(map(_as_text, values))
@@ -181,7 +185,9 @@ _Values: TypeAlias = Annotated[
 
 
 def _names(value: Any) -> Any:
-    names = (value,) if isinstance(value, str) else value
+    names = value
+    if isinstance(value, str):
+        names = (value,)
     if not isinstance(names, tuple) or not all(isinstance(name, str) and name for name in names):
         raise ValueError("write the name of a field, or a list of names")
     return names
@@ -367,7 +373,10 @@ class TaskConfig(Section):
         >>> TaskConfig(name="t", dataset="t.jsonl", scorer="exact").scoring_identity()["rubric"]["schema"]
         'binary'
         """
-        several = {} if self.answers is None else {"answers": self.answers.model_dump()}
+        if self.answers is not None:
+            several = {"answers": self.answers.model_dump()}
+        else:
+            several = {}
         return {"scorer": self.scorer.identity(), "rubric": self.rubric.identity(), **several}
 
     def shuffle_seed(self, run_seed: int) -> int | None:

@@ -83,7 +83,9 @@ def mistakes_of(error: ValidationError, section: Any, said: Mapping[str, str], t
     for details in found:
         kind, value, context = details["type"], details["input"], details.get("ctx", {})
         place = _place(details["loc"], fields)
-        name = str(place[0]) if place else ""
+        name = ""
+        if place:
+            name = str(place[0])
         if kind == "too_short" and len(value) >= context["min_length"]:
             continue  # long enough as written: its items are wrong, and are reported one by one
         if kind == "missing" and name in meant:
@@ -91,7 +93,10 @@ def mistakes_of(error: ValidationError, section: Any, said: Mapping[str, str], t
         if kind == "union_tag_invalid" and isinstance(value, Mapping):
             place = (*place, _tag_of(details))  # the kind itself is wrong
         if kind in _UNKNOWN:
-            hint = f"; {hints[name]}" if hints[name] else did_you_mean(name, fields)
+            if hints[name]:
+                hint = f"; {hints[name]}"
+            else:
+                hint = did_you_mean(name, fields)
             yield place, unknown_key(f"unknown key{hint} (allowed here: {', '.join(fields)})")
         elif isinstance(context.get("error"), Mistakes):
             yield from (((*place, *inside), words) for inside, words in context["error"].found)
@@ -109,13 +114,18 @@ def _place(loc: tuple[int | str, ...], fields: Mapping[str, FieldInfo]) -> Place
     """Return a place without what the library adds to it: kinds of sections, and marks of keys."""
     parts = _parts(fields.get(str(loc[0])) if loc else None)
     in_mapping = any(get_origin(part) is dict for part in parts)
-    named = 2 if in_mapping and len(loc) > 1 else 1
+    named = 1
+    if in_mapping and len(loc) > 1:
+        named = 2
     return (*loc[:named], *(part for part in loc[named:] if isinstance(part, int)))
 
 
 def _parts(field: FieldInfo | None) -> list[Any]:
     """Return all types that a field may have, but not those of the items of a list or mapping."""
-    parts = [] if field is None else [field.annotation]
+    if field is not None:
+        parts = [field.annotation]
+    else:
+        parts = []
     for part in parts:  # which grows
         if get_origin(part) not in (tuple, dict):
             parts += get_args(part)
@@ -174,7 +184,9 @@ def _advice(kind: str, value: Any) -> str:
 
 def _not_one_of(value: Any, expected: str) -> str:
     names = re.findall(r"'([^']*)'", expected)
-    listed = ", ".join(names) if names else expected
+    listed = expected
+    if names:
+        listed = ", ".join(names)
     suggestion = ""
     if isinstance(value, str):
         suggestion = did_you_mean(value, names)

@@ -164,7 +164,10 @@ def _complete(spec: SessionSpec, claim: Asked) -> Asked:
     """Return a claim that can be checked, with its margin."""
     (origin, unit), models = spec.scale, [model.name for model in spec.models]
     scale = f"scores of this run go from {origin:g} to {origin + unit:g}"
-    names = [claim.model, claim.than] if isinstance(claim, NotWorse) else [claim.model]
+    if isinstance(claim, NotWorse):
+        names = [claim.model, claim.than]
+    else:
+        names = [claim.model]
     for name in names:
         if name not in spec.names:
             raise UsageError(f"there is no model {name!r}; there are {', '.join(spec.names)}")
@@ -176,7 +179,10 @@ def _complete(spec: SessionSpec, claim: Asked) -> Asked:
         return claim
     if claim.model == claim.than or not {claim.model, claim.than} & set(models):
         raise UsageError(f"{claim.model} and {claim.than}: name two models, of which this run asks one")
-    margin = _margin(spec, claim.than) if claim.margin is None else claim.margin
+    if claim.margin is None:
+        margin = _margin(spec, claim.than)
+    else:
+        margin = claim.margin
     if margin is None:
         raise UsageError("by how much may it be worse? Give --margin, in score units, above 0")
     if not 0.0 < margin < unit:
@@ -261,14 +267,17 @@ def _claim(claim: Asked, pair: PairResult, results: Results, ahead: RunForecast 
         goal = f"{{kind: not-worse, model: {claim.than}, margin: {trimmed(claim.margin)}}}"
     else:
         side = {"better": "scores at least", "worse": "scores less than"}.get(pair.verdict)
-        start = (
-            f"it is open whether {claim.model} scores at least" if side is None else f"{claim.model} {side}"
-        )
+        if side is None:
+            start = f"it is open whether {claim.model} scores at least"
+        else:
+            start = f"{claim.model} {side}"
         words = f"{start} {trimmed(claim.value)} {at}"
         goal = f"threshold={trimmed(claim.value)}"
     low, high = pair.difference_low, pair.difference_high
     if pair.difference is not None and low is not None and high is not None:
-        what = "difference" if isinstance(claim, NotWorse) else f"score less {trimmed(claim.value)}"
+        what = "difference"
+        if not isinstance(claim, NotWorse):
+            what = f"score less {trimmed(claim.value)}"
         words += f": the {what} is {signed(pair.difference)} [{signed(low)}, {signed(high)}]"
         words += f" after {pair.trials_each:,} trials each on {pair.questions:,} questions"
     if pair.verdict != "open":
@@ -292,7 +301,10 @@ def _advice(goal: str, ahead: RunForecast | None) -> str:
 
 def _with_discards(claim: Claim, asked: Asked, session: Session) -> Claim:
     """Return a claim that tells which draws of its models were given up, why, and what that could change."""
-    names = [asked.model, asked.than] if isinstance(asked, NotWorse) else [asked.model]
+    if isinstance(asked, NotWorse):
+        names = [asked.model, asked.than]
+    else:
+        names = [asked.model]
     told = discard_warnings(session.comparison, session.states, names)
     return replace(claim, text=". ".join([claim.text, *told]))
 
@@ -363,7 +375,9 @@ def _of_imported(results: Results, claim: Asked) -> Claim:
     at = f"at {round(100 * results.confidence, 6):g} %{condition}"
     if isinstance(claim, AtLeast):
         line = next((one for one in results.models if one.model == claim.model), None)
-        ends = None if line is None else (line.score_low, line.score_high)
+        ends = None
+        if line is not None:
+            ends = (line.score_low, line.score_high)
         least, words = claim.value, f"{claim.model} scores at least {trimmed(claim.value)}"
     else:
         ends, least = _difference(results, claim), -(claim.margin or 0.0)

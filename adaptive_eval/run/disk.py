@@ -124,7 +124,9 @@ def _price(model: ModelSpec) -> float:
 def _left(spec: SessionSpec, results: Results, stored: int) -> Iterator[float]:
     """Yield the trials that each limit leaves, at the mean cost of stored ones."""
     for line in results.budgets:
-        limit = getattr(spec.budget, line.name, None) if line.scope == "run" else None
+        limit = None
+        if line.scope == "run":
+            limit = getattr(spec.budget, line.name, None)
         if limit is not None and line.spent > 0.0:
             yield max(0.0, limit / line.spent - 1.0) * stored
     if spec.stopping.max_passes is not None:

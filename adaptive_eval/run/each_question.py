@@ -87,7 +87,10 @@ def each_question(
         raise UsageError(f"--each-question {asked!r}: no share is above 1; with --confidence ask for less")
     with RunReader(Path(run)) as reader:
         columns, weights = with_lost_draws(reader.outcomes(), reader), run_weights(reader)
-        tasks = session_of_file(reader).tasks if SESSION in reader.meta() else ()
+        if SESSION in reader.meta():
+            tasks = session_of_file(reader).tasks
+        else:
+            tasks = ()
         copies = possible_copies(reader)
         never = {one.request.key for one in reader.trials(missing=True) if one.missing in _NO_DRAWS}
     if not len(columns):
@@ -118,7 +121,10 @@ def each_question(
             if key in never:
                 continue
             question, category = int(columns.question[row]), int(columns.category[row])
-            given = LOST if category < 0 else int(category == best[question])
+            if category < 0:
+                given = LOST
+            else:
+                given = int(category == best[question])
             answers[names[question]].append(given)
             copied[names[question]].append(key in copies)
         claims.append(_claim(name, answers, copied, wanted, confidence))

@@ -131,10 +131,18 @@ class Evaluation:
         columns: dict[str, list[Any]] = {name: [] for name in (*_ANSWER_COLUMNS, *checks)}
         for record in self.answers():
             asked, score, answer = record.request, record.score, record.completion
-            scored = (None, None) if score is None else (score.category, score.extracted)
-            text = None if answer is None else answer.text
+            if score is not None:
+                scored = (score.category, score.extracted)
+            else:
+                scored = (None, None)
+            text = None
+            if answer is not None:
+                text = answer.text
             row = (asked.key.model, asked.task, asked.question, asked.repeat, *scored, text, record.missing)
-            signals: Mapping[str, Any] = {} if score is None else score.signals
+            if score is not None:
+                signals: Mapping[str, Any] = score.signals
+            else:
+                signals = {}
             for name, value in zip(columns, (*row, *map(signals.get, checks)), strict=True):
                 columns[name].append(value)
         return frame_of(columns)
@@ -317,7 +325,10 @@ async def evaluate_async(
         if out is None:
             scratch = tempfile.mkdtemp(prefix="adaptive-eval-")
             stack.callback(rmtree, scratch, ignore_errors=True)
-        folder = Path(scratch, "evaluation") if out is None else _absolute(out)
+        if out is None:
+            folder = Path(scratch, "evaluation")
+        else:
+            folder = _absolute(out)
         given: dict[str, Callable[..., Any]] = {}
         asked = {"endpoints": [IN_PROCESS], "concurrency": concurrency}
         data = {
@@ -440,7 +451,10 @@ def _absolute(place: Place) -> Path:
 def _named_advice(models: object) -> str:
     """Return what to write in the place of models that have no names."""
     name = getattr(models, "__name__", "mine").replace("<lambda>", "mine")
-    what = f"the function {name}" if callable(models) else f"a {type(models).__name__}"
+    if callable(models):
+        what = f"the function {name}"
+    else:
+        what = f"a {type(models).__name__}"
     return (
         f"models: {what} gives no names; write names with functions, and how an answer is scored: "
         f'evaluate({{"{name}": {name}, "other": other}}, rows, scorer="numeric"), or scorer=f for a '
@@ -455,7 +469,10 @@ def _task(
     given: dict[str, Callable[..., Any]],
 ) -> dict[str, Any]:
     """Return the task as a config has it; rows go to the run's directory, functions that score to `given`."""
-    section: dict[str, Any] = dict(task) if isinstance(task, Mapping) else {"dataset": task}
+    if isinstance(task, Mapping):
+        section: dict[str, Any] = dict(task)
+    else:
+        section = {"dataset": task}
     dataset = section.get("dataset")
     if isinstance(dataset, PathLike):
         section["dataset"] = str(dataset)

@@ -160,7 +160,9 @@ class _Run:
             self.options.console.say(words)
         async with AsyncExitStack() as connections:
             # Checking and replaying a long run take half a minute; a server that is not there is said before.
-            connected = await self._connect(connections) if self._will_ask() else None
+            connected = None
+            if self._will_ask():
+                connected = await self._connect(connections)
             writer = self._continue()
             if self.session.stopped is not None:
                 assert writer is not None
@@ -214,7 +216,9 @@ class _Run:
             return False
         with RunReader(self.directory) as reader:
             results = stored_results(reader)
-        stop = None if results is None else results.stop
+        stop = None
+        if results is not None:
+            stop = results.stop
         if stop is not None and stop.reason not in _LEFT_WITH_WORK:
             return False
         WriterLock.acquire(RunFiles(self.directory).lock).release()  # refuses while a process writes to it
@@ -263,7 +267,10 @@ class _Run:
         resume_accounts(built.tasks, built.scorers, self.directory)
         results = built.with_limits(self._watches.added_to(self.session.results()), elapsed)
         if latest is None or not _holds(from_json(latest.results), results):
-            endpoints = latest.endpoints if latest is not None else ()
+            if latest is not None:
+                endpoints = latest.endpoints
+            else:
+                endpoints = ()
             writer.snapshot(SnapshotRecord(time.time(), elapsed, results.trials, to_json(results), endpoints))
             writer.commit()
 
@@ -276,7 +283,10 @@ class _Run:
             mimic_url = self.built.start_mimic(connections)
             finder = await connections.enter_async_context(Finder(self.built.config))
             self.built = built = replace(self.built, discoveries=finder.discoveries)
-            servers = {} if self.options.endpoints is not None else built.endpoints(mimic_url, self.directory)
+            if self.options.endpoints is None:
+                servers = built.endpoints(mimic_url, self.directory)
+            else:
+                servers = {}
             probed = {**servers, **scorer_endpoints(built.scorers)}
             for endpoint in chain.from_iterable(probed.values()):
                 await connections.enter_async_context(endpoint)
@@ -313,7 +323,9 @@ def _holds(stored: Results, results: Results) -> bool:
 
 
 def _fingerprint(decision: Decision) -> tuple[object, ...]:
-    place = decision.trials if decision.kind == "stop" and decision.verdict in LOOKED_AT else None
+    place = None
+    if decision.kind == "stop" and decision.verdict in LOOKED_AT:
+        place = decision.trials
     return decision.kind, decision.models, decision.verdict, decision.step, place
 
 

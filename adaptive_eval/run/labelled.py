@@ -57,7 +57,9 @@ def hold_against(reader: RunReader, about: RunDescription, file: Path) -> Held:
         alone = session.results()
     look = label_look(session.spec, session.board, record)
     judged = look.judged
-    results = look.verdicts(alone) if record.decides and look.answers.number.any() else None
+    results = None
+    if record.decides and look.answers.number.any():
+        results = look.verdicts(alone)
     known = ~np.isnan(judged.judge) & ~np.isnan(judged.label)
     share, kappa = agreement(judged.judge[known], judged.label[known])
     names = session.spec.names
@@ -196,8 +198,12 @@ def _bias(look: LabelLook, models: Sequence[int]) -> Bias:
         _, part = look.judged.shared_by(models)
         known = ~np.isnan(part.judge[0]) & ~np.isnan(part.label[0])
         share, kappa = agreement(part.judge[0][known], part.label[0][known])
-    mean = None if bias != bias else unit * bias
-    second = names[1] if len(names) > 1 else None
+    mean = None
+    if bias == bias:
+        mean = unit * bias
+    second = None
+    if len(names) > 1:
+        second = names[1]
     return Bias(names[0], second, labels, mean, unit * low, unit * high, _number(share), _number(kappa))
 
 

@@ -93,7 +93,10 @@ class Listed:
         named = "max_tokens"
         if self.provider == "openai":
             named = "max_completion_tokens"
-        sampling = {} if asked.temperature is None else {"temperature": asked.temperature}
+        if asked.temperature is not None:
+            sampling = {"temperature": asked.temperature}
+        else:
+            sampling = {}
         section["sampling"] = {**sampling, named: asked.max_tokens or limit}
         return {**section, "concurrency": 16}
 
@@ -144,7 +147,10 @@ def list_models(
 
 def _said(url: str, error: EndpointError, api_key_env: str | None) -> str:
     """Return a failure with the address, and what probably helps."""
-    words = str(error).rstrip(".") if url in str(error) else f"{url}: {error}".rstrip(".")
+    if url in str(error):
+        words = str(error).rstrip(".")
+    else:
+        words = f"{url}: {error}".rstrip(".")
     if error.cause == ("key",) and api_key_env is None:
         return f"{words}; name the environment variable that holds the key: --api-key-env NAME"
     if error.cause == ("key",):
@@ -190,7 +196,10 @@ def task_of(
     UsageError
         `name` is neither a benchmark nor a dataset, or its columns do not say what is asked.
     """
-    added: dict[str, Any] = {} if scorer is None else {"scorer": read_document(scorer).data}
+    if scorer is not None:
+        added: dict[str, Any] = {"scorer": read_document(scorer).data}
+    else:
+        added = {}
     if name in benchmarks():
         own = {"dataset": dataset, "fields": dict(fields)}
         return {"benchmark": name, **{key: value for key, value in own.items() if value}, **added}

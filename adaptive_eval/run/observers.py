@@ -81,7 +81,10 @@ class Notices:
 
     def __init__(self, config: RunConfig, channels: Sequence[Channel]) -> None:
         self._name = config.name
-        self._on: Collection[NoticeKind] = () if config.notify is None else config.notify.on
+        if config.notify is not None:
+            self._on: Collection[NoticeKind] = config.notify.on
+        else:
+            self._on = ()
         self._notifier = Notifier(channels)
         self._results: Results | None = None
         self._untold: list[Decision] = []  # until the results that say what they rest on
@@ -114,14 +117,20 @@ class Notices:
     def _tell_pairs(self) -> None:
         words = self._rest_on()
         for decision in self._untold:
-            text = f"{describe(decision)}. {words}" if words else describe(decision)
+            if words:
+                text = f"{describe(decision)}. {words}"
+            else:
+                text = describe(decision)
             self._tell("pair_decided", text, decision.trials, decision.models, decision.verdict)
         self._untold.clear()
 
     def _stopped(self, verdict: StopVerdict) -> None:
         results = self._results
-        first = "" if results is None else f"{headline(results)} "
-        trials = 0 if results is None else results.trials
+        first = ""
+        trials = 0
+        if results is not None:
+            first = f"{headline(results)} "
+            trials = results.trials
         words = f"{first}Stopped: {describe(verdict).rstrip('.')}. {self._rest_on()}".rstrip()
         self._tell("stopped", words, trials, verdict=verdict.reason)
 

@@ -177,7 +177,9 @@ def _mismatch(endpoint: ModelEndpoint, probe: Probe | EndpointError) -> Iterator
     """Yield what an endpoint would refuse every time."""
     limits = [endpoint.parameters.get(name) for name in ("max_tokens", "max_completion_tokens")]
     most = next((limit for limit in limits if isinstance(limit, int)), 0)
-    context = probe.context_length if isinstance(probe, Probe) else None
+    context = None
+    if isinstance(probe, Probe):
+        context = probe.context_length
     if context is not None and most >= context:
         yield (
             f"max_tokens is {most:,} and the context {context:,} tokens, prompt included: "

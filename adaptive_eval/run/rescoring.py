@@ -104,7 +104,9 @@ def rescore(
     tasks = [one.name for one in built.tasks]
     if task is not None and task not in tasks:
         raise UsageError(f"there is no task {task!r}; there are {', '.join(tasks)}")
-    chosen = tasks if task is None else [task]
+    chosen = tasks
+    if task is not None:
+        chosen = [task]
     _require_same_data(built, reader)
     results: list[Rescoring] = []
     scorers = [spec.scorer for spec in specs]
@@ -200,11 +202,18 @@ class _Answers:
         for records, found in score((batch, _to_score(batch, known)) for batch in batches):
             scores = iter(found)
             for record in records:
-                digest = None if record.completion is None else record.completion.digest
+                digest = None
+                if record.completion is not None:
+                    digest = record.completion.digest
                 request, repeats = record.request, getattr(record.outcome, "repeats", False)
                 asked = (request.key, request.task, request.question, record.usage, digest, repeats)
-                new = _with(record, next(scores)) if _is_due(record, known) else None
-                judged = () if new is None else new.discarded
+                new = None
+                if _is_due(record, known):
+                    new = _with(record, next(scores))
+                if new is not None:
+                    judged = new.discarded
+                else:
+                    judged = ()
                 answers.keys.append(_Asked(*asked, (*record.discarded, *judged)))
                 answers.reasons.append(record.missing or "")
                 answers.scores.append(new or record.score)
@@ -325,7 +334,9 @@ def _logged(record: TrialRecord, score: Score) -> LoggedTrial:
     signals = dict(score.signals)
     if score.reason.startswith(NOT_FOUND):
         signals[NOTHING_FOUND] = True
-    missing = f"{UNSCORED}{score.reason}" if score.category is None else None
+    missing = None
+    if score.category is None:
+        missing = f"{UNSCORED}{score.reason}"
     return replace(record, score=replace(score, signals=signals), missing=missing).logged()
 
 
@@ -349,8 +360,13 @@ def _assigned(rubric: Rubric, records: Sequence[Mapping[str, Signal]], task: str
 
 def _signals(score: Score | None, check: str | None) -> Mapping[str, Signal]:
     """Return the signals of an answer; those by which one check judges it, if one is named."""
-    signals = {} if score is None else score.signals
-    result = None if check is None else signals.get(check)
+    if score is not None:
+        signals = score.signals
+    else:
+        signals = {}
+    result = None
+    if check is not None:
+        result = signals.get(check)
     if result is None:
         return signals
     return {**signals, "is_correct": result, "score": result}

@@ -38,7 +38,10 @@ async def try_functions(built: Built) -> None:
 
 def _functions(scorer: Scorer) -> list[FunctionScorer]:
     """Return the functions that a scorer calls in this process."""
-    parts = [*scorer.scorers.values()] if isinstance(scorer, ChecksScorer) else [scorer]
+    if isinstance(scorer, ChecksScorer):
+        parts = [*scorer.scorers.values()]
+    else:
+        parts = [scorer]
     return [one for one in parts if isinstance(one, FunctionScorer)]
 
 
@@ -48,7 +51,10 @@ async def _failure(scorer: FunctionScorer, answer: str, question: Question) -> s
         with user_code():
             await scorer.grade(Completion(answer, "stop"), question)
     except _WHATEVER_THE_ANSWER as error:
-        words = str(error) if isinstance(error, ScorerFailed) else last_line(error)
+        if isinstance(error, ScorerFailed):
+            words = str(error)
+        else:
+            words = last_line(error)
         # "None" is a pattern that did not match, or a branch without a result.
         if "None" in words:
             return None

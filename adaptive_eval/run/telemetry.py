@@ -122,7 +122,9 @@ class Telemetry:
             if attempt.error is not None:
                 named = {**asked, "error.type": attempt.error}
             self._duration.record(attempt.latency, named)
-            alone = usage if answered == [attempt] else {}
+            alone = usage
+            if answered != [attempt]:
+                alone = {}
             span = self._tracer.start_span(
                 f"{asked['gen_ai.operation.name']} {model.model_id}",
                 context=context,
@@ -210,7 +212,10 @@ def _asked(model: ModelConfig, attempt: AttemptRecord) -> dict[str, Any]:
     parts = urlsplit(attempt.endpoint)
     host = parts.hostname or attempt.endpoint
     provider = next((name for end, name in _PROVIDERS.items() if f".{host}".endswith(f".{end}")), host)
-    port = {"server.port": parts.port or {"https": 443, "http": 80}[parts.scheme]} if parts.hostname else {}
+    if parts.hostname:
+        port = {"server.port": parts.port or {"https": 443, "http": 80}[parts.scheme]}
+    else:
+        port = {}
     return {
         "gen_ai.operation.name": "text_completion" if model.api == "completions" else "chat",
         "gen_ai.provider.name": provider,

@@ -180,7 +180,10 @@ class MlflowBackend:
                 library(module, "MLflow's database mlflow.db", module)
         self._client: Any = mlflow.MlflowClient()
         known = self._client.get_experiment_by_name(experiment)
-        number = self._client.create_experiment(experiment) if known is None else known.experiment_id
+        if known is None:
+            number = self._client.create_experiment(experiment)
+        else:
+            number = known.experiment_id
         self._run = self._client.create_run(number, run_name=name).info.run_id
         if config is not None:
             for key, value in parameters_of(config).items():

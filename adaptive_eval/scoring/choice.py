@@ -186,7 +186,9 @@ class ChoiceOptions:
         alone = self._patterns["alone"].fullmatch(plain)
         if alone:
             return alone[1].upper()
-        labelled = self._patterns["labelled"].match(plain) if "\n" not in plain else None
+        labelled = None
+        if "\n" not in plain:
+            labelled = self._patterns["labelled"].match(plain)
         hedged = labelled and self._patterns["hedge"].match(plain, labelled.end(1))
         if labelled and not hedged:
             return labelled[1].upper()

@@ -78,7 +78,10 @@ class CodeScorer(CodeScorerConfig):
             return Score(0, None, signals, "truncated" if signals["truncated"] else "no code found")
         extracted = storable(program)
         # with cases each has a process, and the one that compares may take all the time
-        cpu_limit = self.time_limit if self.cases else self.cpu_limit
+        if self.cases:
+            cpu_limit = self.time_limit
+        else:
+            cpu_limit = self.cpu_limit
         disk = CASES_DISK if self.cases else DISK
         limits = Limits(self.time_limit, cpu_limit, self.memory, disk)
         values = self._values(question, program)

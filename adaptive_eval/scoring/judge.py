@@ -176,7 +176,9 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         self, votes: Sequence[Any], ask: Callable[[int, Bill], Awaitable[Any]], text: str, bill: Bill
     ) -> dict[str, Signal]:
         """Return whether the second vote is as the first; a sample of answers with one vote gets another."""
-        second = votes[1] if len(votes) > 1 else None
+        second = None
+        if len(votes) > 1:
+            second = votes[1]
         drawn = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest()[:8]) / 2**64
         if second is None and drawn < self.second_votes and self.grading_model.spare:
             extra = Bill()
@@ -279,7 +281,9 @@ def _read(reply: str, verdict: Mapping[str, Any]) -> tuple[Any, str] | None:
             found = json.loads(part, strict=False)
         except (ValueError, RecursionError):
             continue
-        given = found.get("verdict") if isinstance(found, dict) else None
+        given = None
+        if isinstance(found, dict):
+            given = found.get("verdict")
         if _fits(given, verdict):
             return given, str(found.get("reason", ""))
     return None

@@ -47,7 +47,9 @@ class ExactScorer(ExactScorerConfig, AnswerScorer):
         """Return the answer in `text`, whose last box is `box`, or None."""
         if self.extract in ("auto", "boxed") and box is not None:
             return Answer(unwrapped(box.text), "boxed", is_final=True)
-        stated = last_stated(text) if self.extract in ("auto", "stated") else None
+        stated = None
+        if self.extract in ("auto", "stated"):
+            stated = last_stated(text)
         if stated is not None:
             answer = unwrapped(stated.text)
             return Answer(answer, "stated", stated.end < len(text) or self._is_target(answer, question))
@@ -93,7 +95,10 @@ class RegexScorer(RegexScorerConfig, AnswerScorer):
         """Return what makes the question's target, or the pattern, unusable, or None."""
         from regex import error as not_a_pattern
 
-        pattern = question.target if self.pattern is None else self.pattern
+        if self.pattern is None:
+            pattern = question.target
+        else:
+            pattern = self.pattern
         try:
             _compiled(pattern, self.ignore_case)
         except not_a_pattern as error:
@@ -223,7 +228,9 @@ class NumericScorer(NumericScorerConfig, AnswerScorer):
                 _require_one(_alternatives(box.text))
             _require_one(_alternatives(_last_boxes(text)))
             return Answer(box.text, "boxed", is_final=True)
-        stated = last_stated(text) if self.extract in ("auto", "stated") else None
+        stated = None
+        if self.extract in ("auto", "stated"):
+            stated = last_stated(text)
         if stated is not None:
             _require_one(_alternatives(stated.text))
             answer = _stated_number(stated, len(text))

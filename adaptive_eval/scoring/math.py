@@ -50,7 +50,9 @@ class MathScorer(MathScorerConfig, AnswerScorer):
         """Return the answer in `text`, whose last box is `box`, or None."""
         if self.extract in ("auto", "boxed") and box is not None:
             return Answer(box.text, "boxed", is_final=True)
-        stated = last_stated(text) if self.extract in ("auto", "stated") else None
+        stated = None
+        if self.extract in ("auto", "stated"):
+            stated = last_stated(text)
         if stated is not None:
             return Answer(stated.text.rstrip("."), "stated", stated.end < len(text))
         if self.extract in ("auto", "whole") and text:

@@ -40,7 +40,9 @@ def build_scorer(
         return FunctionScorer(**options).calling(function)
     module, name = SCORERS[kind].place.split(":")
     scorer: Any = getattr(import_module(f"adaptive_eval.{module}"), name)(**options)
-    made: Scorer = scorer.taking(given) if given and kind == "checks" else scorer
+    made: Scorer = scorer
+    if given and kind == "checks":
+        made = scorer.taking(given)
     return made
 
 

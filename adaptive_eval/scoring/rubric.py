@@ -68,7 +68,9 @@ def _of_tokens(logprobs: Mapping[str, Any]) -> Iterable[Any]:
 def _of_prompt(tokens: Any) -> Iterable[Any]:
     """Yield the log-probability of each prompt token, the first entry of its mapping."""
     for candidates in tokens if isinstance(tokens, list) else ():
-        first = next(iter(candidates.values()), None) if isinstance(candidates, Mapping) else None
+        first = None
+        if isinstance(candidates, Mapping):
+            first = next(iter(candidates.values()), None)
         if isinstance(first, Mapping):
             yield first.get("logprob")
 
@@ -117,7 +119,10 @@ class Rubric:
     @property
     def open_thresholds(self) -> tuple[str, ...]:
         """Names of the thresholds without a value."""
-        rules = () if self.schema is None else self.schema.threshold_rules
+        if self.schema is not None:
+            rules = self.schema.threshold_rules
+        else:
+            rules = ()
         return tuple(rule.name for rule in rules if rule.name not in self.thresholds)
 
     @property
@@ -176,7 +181,9 @@ class Rubric:
         if self.range is None:
             return _right(signals.get("is_correct"))
         score = signals.get("score")
-        step = self.range.category(score) if isinstance(score, int | float) else None
+        step = None
+        if isinstance(score, int | float):
+            step = self.range.category(score)
         if step is None:
             raise SignalMissing(f"its score {score!r} is no number of the range {self.range}")
         return step

@@ -67,8 +67,13 @@ def _child(program: str, function: str, given: str, seconds: int, scope: dict[st
         with suppress(SystemExit):
             exec(compile(program, "<answer>", "exec"), scope)  # noqa: S102
             if function:
-                owner = scope["Solution"]() if "Solution" in scope else None
-                method = scope[function] if owner is None else getattr(owner, function)
+                owner = None
+                if "Solution" in scope:
+                    owner = scope["Solution"]()
+                if owner is None:
+                    method = scope[function]
+                else:
+                    method = getattr(owner, function)
                 value = method(*map(json.loads, given.split("\n")))
                 os.write(written, json.dumps(value).encode())
         atexit._run_exitfuncs()

@@ -221,7 +221,9 @@ def _run(task: dict[str, Any], channel: int, end: End) -> bool:
     tests = compile(text, "<tests>", "exec")
     sys.modules["answer"] = _AnswerModule(end, names)
     scope = ModuleType("__main__")
-    wanted = names if "globals" in text else names.intersection(re.findall(r"\w+", text))
+    wanted = names
+    if "globals" not in text:
+        wanted = names.intersection(re.findall(r"\w+", text))
     for name in _shown(wanted, text):
         vars(scope)[name] = _of_library(name, text) or end.ask("global", name)
     if "super" in text:

@@ -73,7 +73,10 @@ async def grade_or_failure(scorer: AwaitedScorer, completion: Completion, questi
 
 def failed_score(error: Exception) -> Score:
     """Return the score of an answer whose scorer has failed."""
-    words = str(error) if isinstance(error, ScorerFailed) else last_line(error)
+    if isinstance(error, ScorerFailed):
+        words = str(error)
+    else:
+        words = last_line(error)
     return Score(None, None, {}, storable(f"the scorer failed: {words}"))
 
 
@@ -91,7 +94,8 @@ def graded(scorer: GradedScorerConfig, score: float, extracted: str | None, word
     low, high = scorer.range or (0.0, 1.0)
     if not low <= score <= high:
         raise ScorerFailed(f"{score:g} is not a score from {low:g} to {high:g}")
-    extracted = None if extracted is None else storable(extracted)
+    if extracted is not None:
+        extracted = storable(extracted)
     if scorer.range is not None:
         return Score(0, extracted, {"score": score}, storable(words) or f"{score:g}")
     right = score >= scorer.right_from
@@ -109,9 +113,13 @@ def likeliest_tokens(logprobs: Any) -> list[tuple[str, float]]:
     >>> likeliest_tokens({"top_logprobs": [{" A": -0.5}]})
     [(' A', -0.5)]
     """
-    known = logprobs if isinstance(logprobs, dict) else {}
+    known = logprobs
+    if not isinstance(logprobs, dict):
+        known = {}
     of_chat, of_text = (next(iter(known.get(name) or ()), None) for name in ("content", "top_logprobs"))
-    listed = of_chat.get("top_logprobs") if isinstance(of_chat, dict) else None
+    listed = None
+    if isinstance(of_chat, dict):
+        listed = of_chat.get("top_logprobs")
     if isinstance(of_text, dict):
         listed = [{"token": token, "logprob": value} for token, value in of_text.items()]
     found = []

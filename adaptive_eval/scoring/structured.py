@@ -153,7 +153,10 @@ def _is_target(value: Any, target: str) -> bool:
         return False
     if isinstance(value, dict | list):
         return is_same(value, json_value(target))
-    text = json.dumps(value) if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        text = json.dumps(value)
+    else:
+        text = str(value)
     number, wanted = read_number(text), read_number(target)
     if number is not None and wanted is not None:
         return number == wanted
@@ -191,7 +194,10 @@ class ToolCallsScorer(ToolCallsScorerConfig):
         made = list(map(_Call.read, completion.tool_calls[:MOST]))
         truncated = completion.cut_off
         fits = [self._fitting(one, made) for one in wanted]
-        found = _in_order(fits) if self.ordered else _paired(fits)
+        if self.ordered:
+            found = _in_order(fits)
+        else:
+            found = _paired(fits)
         right = found and (self.calls == "subset" or len(completion.tool_calls) == len(wanted))
         reason = "no call"
         if made or right:
@@ -231,12 +237,16 @@ class _Call:
 def _wanted(target: str) -> list[_Call] | None:
     """Return the calls of a target; None if it is no list of calls."""
     value = json_value(target)
-    listed = [value] if isinstance(value, dict) else value
+    listed = value
+    if isinstance(value, dict):
+        listed = [value]
     if not isinstance(listed, list) or len(listed) > MOST:
         return None
     calls = []
     for one in listed:
-        call = one.get("function", one) if isinstance(one, dict) else None
+        call = None
+        if isinstance(one, dict):
+            call = one.get("function", one)
         if not isinstance(call, dict) or not isinstance(call.get("name"), str):
             return None
         calls.append(_Call.read(call))

@@ -107,7 +107,9 @@ def storable(text: str) -> str:
     'a�b�c\nd'
     """
     cut = text[:LONGEST_EXTRACT]
-    safe = cut if cut.isprintable() else "".join(map(_safe, cut))
+    safe = cut
+    if not cut.isprintable():
+        safe = "".join(map(_safe, cut))
     if len(text) <= LONGEST_EXTRACT:
         return safe
     return f"{safe}…"

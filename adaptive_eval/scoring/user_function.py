@@ -308,13 +308,18 @@ def _name_of(function: Callable[..., Any]) -> str:
 def _place_of(function: Callable[..., Any]) -> str:
     """Return where a function is defined, and its name, for a message."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    where = "" if code is None else f"{Path(code.co_filename).name}, line {code.co_firstlineno}: "
+    where = ""
+    if code is not None:
+        where = f"{Path(code.co_filename).name}, line {code.co_firstlineno}: "
     return f"{where}{_name_of(function)}()"
 
 
 def _read(function: Callable[..., Any], result: Any) -> dict[str, Any]:
     """Return a function's result as a mapping with all its parts, of Python's own types."""
-    given = dict(result) if isinstance(result, Mapping) else {"score": result}
+    if isinstance(result, Mapping):
+        given = dict(result)
+    else:
+        given = {"score": result}
     score = _number(given.get("score"))
     place = _place_of(function)
     if score is None:

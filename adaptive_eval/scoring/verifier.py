@@ -164,7 +164,9 @@ class VerifierScorer(VerifierScorerConfig, ModelGradedScorer):
         if known is not None:
             right, reason = bool(known.category), f"{known.reason}; verifier {shown}"
         signals |= {"is_correct": right}
-        extracted = None if known is None else known.extracted
+        extracted = None
+        if known is not None:
+            extracted = known.extracted
         return self.billed(Score(int(right), extracted, signals, reason), bill)
 
     def messages(self, answer: str, question: Question) -> list[Message]:
@@ -173,7 +175,9 @@ class VerifierScorer(VerifierScorerConfig, ModelGradedScorer):
 
     def _asked(self, values: Mapping[str, str]) -> list[Message]:
         # In one go: a field name within an answer is text.
-        prompt = PROMPT if self.prompt is None else self.prompt
+        prompt = PROMPT
+        if self.prompt is not None:
+            prompt = self.prompt
         values = {**values, "answer": fenced("RESPONSE", values["answer"])}
         return [Message("user", _FIELD.sub(lambda found: values[found[1]], prompt))]
 

@@ -188,7 +188,9 @@ class GivenChances:
         overall = np.zeros(len(spec.models))
         for task, weight, here in zip(spec.tasks, spec.task_weights, spec.columns, strict=True):
             part = self.chances[:, here]
-            expected = part if part.ndim == 2 else part @ task.unit_scores
+            expected = part
+            if part.ndim != 2:
+                expected = part @ task.unit_scores
             overall += weight * expected.mean(axis=1)
         return to_score_units(spec, overall)
 

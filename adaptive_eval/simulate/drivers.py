@@ -99,7 +99,10 @@ class _LockstepRun:
         self.view = _View(spec, board)
         self.comparison = _Watched(spec, self.view)
         passes = spec.stopping.max_passes
-        self.cap = None if passes is None else passes * spec.questions
+        if passes is None:
+            self.cap = None
+        else:
+            self.cap = passes * spec.questions
         self.exhausted = np.zeros(len(spec.models), dtype=bool)
 
     @property
@@ -197,7 +200,9 @@ def _absorb(board: SessionAnswers, stream: ReplicateAnswers, rows: Ints, start: 
 
 def _copied(stream: ReplicateAnswers, rows: Ints, start: int, stop: int) -> Ints:
     """Return the texts of answers that may be copies, 0 for others."""
-    found = stream.copied(rows, start, stop) if isinstance(stream, RepeatedAnswers) else None
+    found = None
+    if isinstance(stream, RepeatedAnswers):
+        found = stream.copied(rows, start, stop)
     if found is None:
         return np.zeros((rows.size, 0), dtype=np.int64)
     return found
@@ -232,7 +237,10 @@ class Latency:
     tick: float = 0.0
 
     def __post_init__(self) -> None:
-        medians = self.median if isinstance(self.median, tuple) else (self.median,)
+        if isinstance(self.median, tuple):
+            medians = self.median
+        else:
+            medians = (self.median,)
         if not medians or not all(isfinite(median) and median > 0 for median in medians):
             raise UsageError(f"median latency must be positive seconds, got {self.median}")
         if not (isfinite(self.sigma) and self.sigma >= 0):
@@ -244,7 +252,10 @@ class Latency:
 
     def draw(self, model: int, score: float, rng: np.random.Generator) -> float:
         """Return the seconds that one answer of `model` with the given unit score takes."""
-        median = self.median[model] if isinstance(self.median, tuple) else self.median
+        if isinstance(self.median, tuple):
+            median = self.median[model]
+        else:
+            median = self.median
         return float(rng.lognormal(log(median) + score * log(self.best_factor), self.sigma))
 
 
@@ -352,7 +363,9 @@ class _VirtualRun:
         lost = category == Mark.MISSING
         seconds = 1.0
         if self.latency is not None:
-            score = 0.0 if lost else self._scores[request.task][category]
+            score = 0.0
+            if not lost:
+                score = self._scores[request.task][category]
             seconds = self.latency.draw(model, score, self.rng)
         text = self._copied.get((model, request.key.index))
         answered = TrialOutcome(request.key, category, answer=text, repeats=text is not None)
@@ -378,7 +391,9 @@ class _VirtualRun:
     def complete(self) -> None:
         """Complete the next trials and tell their outcomes."""
         first = self.arrivals[0][0]
-        tick = 0.0 if self.latency is None else self.latency.tick
+        tick = 0.0
+        if self.latency is not None:
+            tick = self.latency.tick
         batch: list[Completed] = []
         while self.arrivals and self.arrivals[0][0] <= first + tick:
             self.now, _, outcome = heappop(self.arrivals)

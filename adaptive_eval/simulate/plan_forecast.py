@@ -376,7 +376,10 @@ def steps_within(trials: Ints, per_trial: Sequence[float], limit: float, *, para
     reached = np.full(runs, np.inf)
     for place in range(models):
         active = cost[order[:, place:]]
-        rate = active.max(axis=1) if parallel else active.sum(axis=1)
+        if parallel:
+            rate = active.max(axis=1)
+        else:
+            rate = active.sum(axis=1)
         needed = (ends[:, place] - step) * rate
         ended = np.isinf(reached) & (needed > left)
         reached[ended] = step[ended] + left[ended] / rate[ended]

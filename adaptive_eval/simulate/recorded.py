@@ -162,7 +162,9 @@ class RecordedOutcomes:
             groups.setdefault(task, []).append(group)
         made = []
         for name, ids in self.tasks.items():
-            clusters = tuple(groups[name]) if groups else None
+            clusters = None
+            if groups:
+                clusters = tuple(groups[name])
             made.append(TaskSpec(name, ids, weights, clusters))
         tasks = tuple(made)
         if highest >= len(tasks[0].unit_scores):
@@ -184,7 +186,9 @@ class RecordedOutcomes:
         if unknown:
             raise OutcomesError(f"no outcomes of model {unknown[0]!r}; there are {', '.join(self.models)}")
         rows = [self.models.index(name) for name in models]
-        texts = None if self.texts is None else self.texts[rows]
+        texts = None
+        if self.texts is not None:
+            texts = self.texts[rows]
         return replace(self, models=tuple(models), categories=self.categories[rows], texts=texts)
 
     def asked_of_all(self) -> RecordedOutcomes:
@@ -209,7 +213,9 @@ class RecordedOutcomes:
         columns = np.flatnonzero(kept).tolist()
         clusters = self.clusters and tuple(self.clusters[column] for column in columns)
         questions = tuple(self.questions[column] for column in columns)
-        texts = None if self.texts is None else self.texts[:, kept]
+        texts = None
+        if self.texts is not None:
+            texts = self.texts[:, kept]
         categories = np.where(absent, LOST, categories)
         return replace(self, questions=questions, categories=categories, clusters=clusters, texts=texts)
 

@@ -154,7 +154,10 @@ class SimulationResult:
     @property
     def wrong_tie(self) -> Bools:
         """Ties whose true difference is the margin or more, shape (R, P)."""
-        margin = np.inf if self.margin is None else self.margin - EQUAL
+        if self.margin is None:
+            margin = np.inf
+        else:
+            margin = self.margin - EQUAL
         return np.asarray((self.verdict == VerdictCode.TIE) & (np.abs(self._gaps) >= margin))
 
     @property

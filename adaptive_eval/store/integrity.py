@@ -50,7 +50,9 @@ class Damage:
         """
         parts = []
         if self.lost:
-            more = ", …" if self.lost > len(self.first) else ""
+            more = ""
+            if self.lost > len(self.first):
+                more = ", …"
             numbers = f"numbers {', '.join(map(str, self.first))}{more}"
             parts.append(f"{self.lost:,} of {self.trials:,} stored trials are damaged ({numbers})")
         if self.structure:

@@ -89,7 +89,10 @@ class Bodies(AppendedTable):
         known = self._ids.get(digest)
         if known is None:
             stored = self._db.execute("SELECT id FROM bodies WHERE digest = ?", (digest,)).fetchone()
-            known = self.add(digest, pack(text)) if stored is None else int(stored[0])
+            if stored is None:
+                known = self.add(digest, pack(text))
+            else:
+                known = int(stored[0])
             self._ids[digest] = known
         return known
 
@@ -250,7 +253,9 @@ class Pending:
         outcome, answer = outcome_row(record), answer_row(record)
         body, seed = sent_parts(record.sent)
         checksum = checksum_of(record.request, outcome, (body, seed), answer)
-        signal_set = None if answer.signal_set is None else self._signal_sets.id(answer.signal_set)
+        signal_set = None
+        if answer.signal_set is not None:
+            signal_set = self._signal_sets.id(answer.signal_set)
         sent = self._bodies.id(body), seed
         self._answers.next_id = self._outcomes.add(*trial, *packed(outcome))
         self._answers.add(*sent, checksum, *packed(answer._replace(signal_set=signal_set)))
@@ -339,5 +344,7 @@ def add_scoring(db: sqlite3.Connection, record: ScoringRecord, rows: Iterable[Re
 
 
 def _rescored(row: Rescored) -> tuple[int, int | None, str | None, str]:
-    category = None if row.category is None else whole("category", row.category)
+    category = None
+    if row.category is not None:
+        category = whole("category", row.category)
     return whole("outcome", row.outcome), category, row.extracted, row.reason

@@ -433,7 +433,9 @@ class RunReader:
         the last trial launched, attempted or finished.
         """
         ((at, elapsed, event),) = self._rows(queries.RUNNING_TIME) or [(0.0, 0.0, None)]
-        since = 0.0 if event is None else event - at
+        since = 0.0
+        if event is not None:
+            since = event - at
         if 0.0 < since <= _BETWEEN_SNAPSHOTS:
             return float(elapsed + since)
         return float(elapsed)
@@ -476,7 +478,10 @@ class RunReader:
     def unanswered(self) -> list[tuple[TrialKey, int]]:
         """Return the trials with requests that may have been billed and have left nothing, and how many."""
         ((total,),) = self._rows(queries.UNANSWERED)
-        rows = self._rows(queries.UNANSWERED_BY_TRIAL) if total else []
+        if total:
+            rows = self._rows(queries.UNANSWERED_BY_TRIAL)
+        else:
+            rows = []
         models = self._names("models")
         return self._made(lambda model, step, times: (TrialKey(models[model], step), times), rows)
 

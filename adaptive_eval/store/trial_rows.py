@@ -135,7 +135,10 @@ def ids_of(names: Sequence[str], wanted: str | Collection[str] | None) -> str | 
     """
     if wanted is None:
         return None
-    some = {wanted} if isinstance(wanted, str) else set(wanted)
+    if isinstance(wanted, str):
+        some = {wanted}
+    else:
+        some = set(wanted)
     return json.dumps([number for number, name in enumerate(names) if name in some])
 
 
@@ -336,8 +339,12 @@ def _answer(outcome: OutcomeRow, stored: AnswerRow, charged: Usage) -> tuple[Com
         reason=found.pop("reason"),
     )
     usage = found.pop("usage", None)
-    reported = charged if usage is None else Usage(*usage)
-    logprobs = None if stored.logprobs is None else json.loads(stored.logprobs)
+    reported = charged
+    if usage is not None:
+        reported = Usage(*usage)
+    logprobs = None
+    if stored.logprobs is not None:
+        logprobs = json.loads(stored.logprobs)
     completion = Completion(
         text=stored.text,
         finish_reason=outcome.finish_reason or "",

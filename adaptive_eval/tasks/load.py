@@ -65,11 +65,18 @@ def load_task(
     rows, about_rows = kept(file.rows, section.filter)
     answer = PromptTemplate.parse("" if few is None else few.answer)
     wanted = (*(() if given else template.fields), *answer.fields)
-    folder = Path(source).expanduser().parent if is_file else None
+    folder = None
+    if is_file:
+        folder = Path(source).expanduser().parent
     reader = QuestionReader(section, tuple(dict.fromkeys(wanted)), folder)
-    found = reader.read(rows) if rows else []
+    if rows:
+        found = reader.read(rows)
+    else:
+        found = []
     problems = [*file.problems, *about_rows, *reader.problems]
-    about_prompt = None if given else template_problem(template.fields, columns)
+    about_prompt = None
+    if not given:
+        about_prompt = template_problem(template.fields, columns)
     if about_prompt is not None:
         problems.append((0, about_prompt))
     if check_target is not None:
@@ -124,8 +131,13 @@ def _unseen(
 ) -> tuple[list[Question], str]:
     """Return the questions of another dataset that are not asked, and where it is."""
     assert few.dataset is not None
-    where = str((base or Path()) / few.dataset) if is_file_source(few.dataset) else few.dataset
-    revision = section.revision if where == source else None
+    if is_file_source(few.dataset):
+        where = str((base or Path()) / few.dataset)
+    else:
+        where = few.dataset
+    revision = None
+    if where == source:
+        revision = section.revision
     only_read: dict[str, Any] = {"few_shot": None, "filter": {}, "tools": (), "limit": None, "shuffle": False}
     changes = {**only_read, "shuffle_options": False, "split": few.split, "revision": revision}
     others = load_task(section.model_copy(update=changes), where, base)
@@ -180,7 +192,9 @@ def _split_off(
 def _faults(checked: Iterable[tuple[int, str | None]]) -> list[tuple[int, str]]:
     """Return a scorer's objections to targets; one shared by all questions is no row's fault."""
     said = list(checked)
-    first = said[0][1] if said else None
+    first = None
+    if said:
+        first = said[0][1]
     if len(said) > 1 and first is not None and all(words == first for _, words in said):
         return [(0, first)]
     return [(line, words) for line, words in said if words is not None]

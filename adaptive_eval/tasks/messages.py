@@ -29,7 +29,9 @@ class Unreadable(Exception):
 
 def media_parts(value: Any, kind: Medium, folder: Path | None) -> list[dict[str, Any]]:
     """Return the parts for one value, or a list of values, of an image's or sound's column; None is none."""
-    values = value if isinstance(value, list | tuple) else [value]
+    values = value
+    if not isinstance(value, list | tuple):
+        values = [value]
     return [media_part(one, kind, folder) for one in values if one not in (None, "")]
 
 
@@ -65,7 +67,9 @@ def _data(value: Any, kind: Medium, folder: Path | None) -> tuple[str, str]:
         data, place = _file(value, kind, folder), value
     else:
         raise Unreadable(f"{value!r:.60} is no {kind}: give a file, a URL or a data URI")
-    known = _IMAGES if kind == "image" else _SOUNDS
+    known = _SOUNDS
+    if kind == "image":
+        known = _IMAGES
     named = next((name for start, name in known.items() if data.startswith(start)), None)
     if data[:4] == b"RIFF" and (data[8:12] == b"WAVE") == (kind == "audio"):
         named = _IN_RIFF.get(data[8:12])
@@ -132,7 +136,9 @@ def read_message(message: Any, folder: Path | None) -> dict[str, Any]:
     >>> read_message({"role": "assistant", "content": None, "tool_calls": [call]}, None)["tool_calls"]
     [{'id': 'call_0', 'type': 'function', 'function': {'name': 'add', 'arguments': '{"a": 2}'}}]
     """
-    given = message if isinstance(message, Mapping) else {}
+    given = message
+    if not isinstance(message, Mapping):
+        given = {}
     role, content, calls = given.get("role"), given.get("content"), given.get("tool_calls")
     if not isinstance(role, str) or (content is None and not calls):
         raise Unreadable("is not a list of messages, each with role and content")
@@ -153,12 +159,16 @@ def read_message(message: Any, folder: Path | None) -> dict[str, Any]:
 
 
 def _part(part: Any, folder: Path | None) -> dict[str, Any]:
-    kind = part.get("type") if isinstance(part, Mapping) else None
+    kind = None
+    if isinstance(part, Mapping):
+        kind = part.get("type")
     if kind == "text" and isinstance(part.get("text"), str):
         return {"type": "text", "text": part["text"]}
     if kind in ("image", "image_url"):
         return media_part(part.get(kind), "image", folder)
-    sound = part.get("input_audio") if kind == "input_audio" else None
+    sound = None
+    if kind == "input_audio":
+        sound = part.get("input_audio")
     if isinstance(sound, Mapping) and isinstance(sound.get("data"), str):
         named = sound["data"]
         is_data = isinstance(sound.get("format"), str) and not named.startswith("data:")
@@ -176,7 +186,9 @@ def _part(part: Any, folder: Path | None) -> dict[str, Any]:
 def _call(call: Any, number: int) -> dict[str, Any]:
     function = _function(call, "a call of a tool")
     arguments = function.get("arguments", {})
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    text = arguments
+    if not isinstance(arguments, str):
+        text = json.dumps(arguments, ensure_ascii=False)
     named = call.get("id")
     return {
         "id": named if isinstance(named, str) else f"call_{number}",
@@ -187,7 +199,9 @@ def _call(call: Any, number: int) -> dict[str, Any]:
 
 def _function(value: Any, what: str) -> Mapping[str, Any]:
     """Return the function of a tool or a call, in its frame or bare."""
-    function = value.get("function", value) if isinstance(value, Mapping) else None
+    function = None
+    if isinstance(value, Mapping):
+        function = value.get("function", value)
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise Unreadable(f"has {what} without a name: {value!r:.60}")
     return function
@@ -244,7 +258,9 @@ class MessagesTemplate:
         if first:
             content = messages[-1]["content"]
             before = [{"type": "text", "text": PromptTemplate.parse(first)}]
-            after = content if isinstance(content, list) else [{"type": "text", "text": content}]
+            after = content
+            if not isinstance(content, list):
+                after = [{"type": "text", "text": content}]
             messages[-1] = {**messages[-1], "content": before + after}
         return cls(tuple(messages), media)
 
@@ -261,7 +277,9 @@ class MessagesTemplate:
     def _rendered(self, message: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
         content = message["content"]
         if content is not None:
-            given = content if isinstance(content, list) else [{"type": "text", "text": content}]
+            given = content
+            if not isinstance(content, list):
+                given = [{"type": "text", "text": content}]
             parts = [one for part in given for one in self._parts(part, values)]
             plain = given is not content and all(part["type"] == "text" for part in parts)
             content = parts

@@ -127,7 +127,9 @@ class QuestionReader:
                 elif name == CONVERSATION:
                     values[GIVEN] = _conversation(_get(row.values, column), column, self.folder)
                 elif name in media:
-                    value = _get(row.values, column) if _has(row.values, str(column)) else None
+                    value = None
+                    if _has(row.values, str(column)):
+                        value = _get(row.values, column)
                     values[name] = media_parts(value, media[name], self.folder)
                 elif name == TOOLS_GIVEN:
                     values[name] = read_tools(_get(row.values, column))
@@ -149,7 +151,10 @@ class QuestionReader:
         if wrong:
             self.problems += [(row.line, words) for words in wrong]
             return None
-        identity = values["id"] if "id" in names else _content_id(row.values)
+        if "id" in names:
+            identity = values["id"]
+        else:
+            identity = _content_id(row.values)
         if len(identity) > _LONGEST_ID or not identity.isprintable():
             words = f"the id must be printable and at most {_LONGEST_ID} characters long"
             self.problems.append((row.line, words))
@@ -254,7 +259,10 @@ def _options(values: Mapping[str, Any], column: Column) -> tuple[tuple[str, ...]
         if isinstance(options, Mapping):
             is_table = set(options) == {"text", "label"}
             labels = list(options["label"] if is_table else options)
-            options = options["text"] if is_table else list(options.values())
+            if is_table:
+                options = options["text"]
+            else:
+                options = list(options.values())
     if not isinstance(options, list):
         raise Unreadable(f"the field {column!r} is not a list of options")
     texts = tuple(_text(option, column) for option in options)

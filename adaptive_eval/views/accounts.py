@@ -75,7 +75,10 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
         categories = range(0)
     accounts = []
     for line in results.models:
-        row = cells.models.index(line.model) if line.model in cells.models else -1
+        if line.model in cells.models:
+            row = cells.models.index(line.model)
+        else:
+            row = -1
         p50, p95 = _quantiles(latencies.get(line.model))
         missing = {reason: n for (model, reason), n in cells.missing.items() if model == row}
         accounts.append(

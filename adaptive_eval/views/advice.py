@@ -95,6 +95,9 @@ def _lowered(sent: Mapping[str, Any], context: str) -> dict[str, Any]:
     digits = context.replace(",", "")
     lowered = dict(sent)
     for name in limits or ["max_tokens"]:
-        whole = int(digits) if digits.isdecimal() else sent.get(name, 4096)
+        if digits.isdecimal():
+            whole = int(digits)
+        else:
+            whole = sent.get(name, 4096)
         lowered[name] = max(1, min(whole, sent.get(name, whole)) // 2)
     return lowered

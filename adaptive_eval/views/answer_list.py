@@ -104,7 +104,9 @@ def part_of(
     reader: RunReader, wanted: Wanted, filters: Mapping[str, Any], beyond: TrialKey | None, *, back: bool
 ) -> Part:
     """Read one page of answers after `beyond`, or before it."""
-    at_once = LOOKED_AT if wanted.text else PAGE + 1
+    at_once = LOOKED_AT
+    if not wanted.text:
+        at_once = PAGE + 1
     found: list[TrialRecord] = []
     last, looked_at, is_whole = beyond, 0, True
     for record in reader.trials(**filters, beyond=beyond, newest_first=back, limit=at_once):
@@ -120,7 +122,9 @@ def part_of(
     before, after = (more, beyond) if back else (beyond, more)
     if back:
         found.reverse()
-        after = found[-1].request.key if found else beyond
+        after = beyond
+        if found:
+            after = found[-1].request.key
     elif beyond is not None and found:
         before = found[0].request.key
     return Part(found, before, after, looked_at if wanted.text else 0)
@@ -231,7 +235,9 @@ def samples_in_file(found: Examples, names: Mapping[str, str], stored: int) -> l
         if _is(one, "right"):
             classes += [_class("b", models, model) for model in wrong.get(_asked(one), ())]
         label = names.get(request.key.model, request.key.model)
-        expected = None if one.kind == "right" else one.expected
+        expected = None
+        if one.kind != "right":
+            expected = one.expected
         listed.append(_sample(one.record, label, expected, classes=" ".join(classes)))
     choices = [_choice("model", "model", "m", models, names)]
     if len(tasks) > 1:

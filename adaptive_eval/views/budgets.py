@@ -113,7 +113,9 @@ def chance_words(results: Results) -> str:
     >>> chance_words(Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None))
     ' (whether twice as much reaches the goal is not known)'
     """
-    likely = None if results.forecast is None else likely_trials(results.forecast)
+    likely = None
+    if results.forecast is not None:
+        likely = likely_trials(results.forecast)
     if likely is None:
         return " (whether twice as much reaches the goal is not known)"
     return f" (reaches the goal with a chance of about {percent(likely.resolved)}, simulated)"
@@ -141,7 +143,9 @@ def hopeless_words(results: Results) -> str:
 
 def _factor(results: Results) -> float:
     """Return how many times the trials so far decide all open pairs with a good chance; 2 if unknown."""
-    likely = None if results.forecast is None else likely_trials(results.forecast)
+    likely = None
+    if results.forecast is not None:
+        likely = likely_trials(results.forecast)
     if likely is None:
         return 2.0
     return max(likely.trials / max(results.trials, 1), 1.2)

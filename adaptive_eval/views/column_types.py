@@ -96,7 +96,10 @@ class Column(Generic[Row]):
 
     def head(self, words: Mapping[str, str], *, short: bool = False) -> str:
         """Return the heading, with the words of the table filled in."""
-        heading = self.short if short and self.short else self.heading
+        if short and self.short:
+            heading = self.short
+        else:
+            heading = self.heading
         if heading:
             return heading.format_map(words)
         return self.key.replace("_", " ")

@@ -58,7 +58,10 @@ class PairRow:
 
 def pair_rows(pairs: Sequence[PairResult], results: Results, digits: int = 3) -> list[PairRow]:
     """Return contrasts of a run as rows."""
-    forecasts = () if results.forecast is None else results.forecast.pairs
+    if results.forecast is not None:
+        forecasts = results.forecast.pairs
+    else:
+        forecasts = ()
     ahead = {frozenset((one.first, one.second)): one for one in forecasts}
     return [
         PairRow(pair, results.equivalence, ahead.get(frozenset((pair.first, pair.second))), digits)
@@ -80,7 +83,9 @@ def _decided_after(row: PairRow) -> str:
 
 
 def _more_trials(row: PairRow) -> str:
-    trials = None if row.ahead is None else row.ahead.trials
+    trials = None
+    if row.ahead is not None:
+        trials = row.ahead.trials
     if trials is None:
         return ""
     return f"{short(trials.median)} ({range_words(trials)})"

@@ -101,7 +101,9 @@ def _span(one: ModelChange) -> Span:
 
 
 def _direction(one: ModelChange) -> str | None:
-    words = "cannot be told apart" if one.direction == "unknown" else one.direction
+    words = "cannot be told apart"
+    if one.direction != "unknown":
+        words = one.direction
     if one.difference_low is None:
         return None
     return words

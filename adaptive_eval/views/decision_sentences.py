@@ -30,7 +30,10 @@ def decision_words(one: Decision) -> str:
         return one.text
     if one.kind == "stop":
         return stop_words(one.verdict, one.evidence)
-    words = _retired(one) if one.verdict == "retired" else _pair(one)
+    if one.verdict == "retired":
+        words = _retired(one)
+    else:
+        words = _pair(one)
     if one.kind == "withdrawn":
         return f"withdrawn, since the settings were changed: {words}"
     return words
@@ -123,7 +126,10 @@ def _exactness(one: Decision) -> str:
     kind, low, high = found.get("kind", "pair"), found["population_low"], found["population_high"]
     if kind in ("pair", "not-worse"):
         flipped = kind == "pair" and one.verdict == "worse"
-        ends = (-high, -low) if flipped else (low, high)
+        if flipped:
+            ends = (-high, -low)
+        else:
+            ends = (low, high)
         return f"; {exact_words(*ends)}"
     against = 0.0
     if kind == "threshold":
@@ -138,7 +144,9 @@ def _alone(one: Decision, kind: str) -> str:
         return f"{model} is measured: {score} {interval(found['low'], found['high'], 3)}"
     if one.verdict == "tie":
         return f"{model} is within ±{trimmed(found['equivalence'])} of {found['against']}: {score}"
-    side = "above" if one.verdict == "better" else "below"
+    side = "below"
+    if one.verdict == "better":
+        side = "above"
     return f"{model} is {side} {found['against']}: {score}"
 
 
@@ -180,7 +188,9 @@ def _retired(one: Decision) -> str:
             parts.append(f"{than} by more than {trimmed(found['within'])}")
     lost = found.get("lost")
     if lost:
-        pairs = "pair" if len(lost) == 1 else "pairs"
+        pairs = "pairs"
+        if len(lost) == 1:
+            pairs = "pair"
         parts.append(f"its open {pairs} with {_together(lost)} cannot be decided any more")
     state = "asked nothing more" if lost else "resolved"
     reasons = "; ".join(parts) or "no open pair needs it"
@@ -194,7 +204,9 @@ def _resolved(found: Evidence) -> str:
     for noun in ("pair", "model"):
         decided, tied = found.get(f"{noun}s"), found.get(f"tied_{noun}s")
         if decided:
-            of_them = f", {tied:,} of them tied" if tied else ""
+            of_them = ""
+            if tied:
+                of_them = f", {tied:,} of them tied"
             counts.append(f"{count(decided, noun)} decided{of_them}")
     if found.get("measured"):
         counts.append(f"{count(found['measured'], 'score')} measured")
@@ -218,7 +230,9 @@ def _partial(found: Evidence) -> str:
         reasons.append(unranked_words(found["unusable"]))
     noisy = found.get("noisy")
     if noisy:
-        them = "it" if len(noisy) == 1 else "them"
+        them = "them"
+        if len(noisy) == 1:
+            them = "it"
         reasons.append(
             f"the stored answers of {_together(noisy)} are too noisy for any number of further trials: give "
             f"{them} more trials a question in an earlier run, ask it here as a model, or use a wider margin"
@@ -233,7 +247,9 @@ def _partial(found: Evidence) -> str:
         if len(found["spent"]) == 1:
             budgets = "budget"
         reasons.append(f"the {budgets} of {_together(found['spent'])} ended")
-    stay = "stays" if found["open"] + found["open_models"] == 1 else "stay"
+    stay = "stay"
+    if found["open"] + found["open_models"] == 1:
+        stay = "stays"
     because = " and ".join(reasons)
     return f"decided as far as possible: {_what_is_open(found)} {stay} open because {because}"
 
@@ -312,7 +328,9 @@ def _given_up(
     ways = ", ".join(_FEWER[cause] for cause in known)
     counted = [cause for cause in DISCARD_CAUSES if cause in known or cause in redrawn]
     total = sum(trials.values())
-    those = "1 of them has" if total == 1 else f"{total:,} of them have"
+    those = "1 of them has"
+    if total != 1:
+        those = f"{total:,} of them have"
     return (
         f"{those} an answer, but an earlier draw was given up ({causes_words(draws)}; `adaptive-eval samples "
         f"RUN --discarded` shows them): in a new run, {ways}; or, if the cause does not depend on the "
@@ -344,7 +362,10 @@ _STOPS: Mapping[str, Callable[[Evidence], str]] = MappingProxyType(
 
 def explained_words(pair: PairResult, results: Results, promised: Iterable[str]) -> str:
     """Return the result of a contrast with its figures and promises, a sentence a line."""
-    name = f"{pair.first} to a {pair.second}" if pair.kind == "width" else f"{pair.first} − {pair.second}"
+    if pair.kind == "width":
+        name = f"{pair.first} to a {pair.second}"
+    else:
+        name = f"{pair.first} − {pair.second}"
     difference, low, high = pair.difference, pair.difference_low, pair.difference_high
     if difference is None or low is None or high is None:
         return f"{name}: no question has been answered by all that are compared."
@@ -388,5 +409,7 @@ def _read_after(pair: PairResult, results: Results) -> str:
     references = [line.model for line in results.models if line.state == "reference"]
     asked = [name for name in (pair.first, pair.second) if name not in references]
     of_two = pair.kind in ("pair", "not-worse") and len(asked) == 2
-    whose = "each" if of_two else f"of {asked[0]}"
+    whose = "each"
+    if not of_two:
+        whose = f"of {asked[0]}"
     return f"after {pair.trials_each:,} trials {whose} on {count(pair.questions, 'question')}"

@@ -168,7 +168,9 @@ def _target(meta: Mapping[str, str]) -> str | None:
     if not isinstance(config, dict):
         return None
     stopping = config.get("stopping")
-    target = stopping.get("target") if isinstance(stopping, dict) else None
+    target = None
+    if isinstance(stopping, dict):
+        target = stopping.get("target")
     return target if target in ("benchmark", "population") else "benchmark"
 
 
@@ -189,7 +191,9 @@ class WatchedCourse:
 
     def catch_up(self, reader: RunReader) -> None:
         """Take in the snapshots stored since the last time."""
-        since = self.moments[-1].at if self.moments else None
+        since = None
+        if self.moments:
+            since = self.moments[-1].at
         for snapshot in reader.snapshots(since=since, most=self._most // 2):
             self.moments.append(moment_of(snapshot))
         if len(self.moments) > self._most:

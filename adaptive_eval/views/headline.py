@@ -51,7 +51,10 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
         return one_look_words(results)
     if not results.pairs:
         return f"{_best_words(results)} after {count(results.trials, 'trial')}."
-    clauses = _clauses(of_kind(results, "pair")) if not is_single(results) else []
+    if not is_single(results):
+        clauses = _clauses(of_kind(results, "pair"))
+    else:
+        clauses = []
     clauses += _own_clauses(results)
     if not clauses:
         clauses = [_best_words(results)]
@@ -68,7 +71,10 @@ CONDITION = "if the number of answers was fixed before anybody looked"
 
 def one_look_words(results: Results) -> str:
     """Return the verdict of one look at all answers, its condition and its tests, in one sentence."""
-    clauses = _clauses(of_kind(results, "pair")) if of_kind(results, "pair").pairs else []
+    if of_kind(results, "pair").pairs:
+        clauses = _clauses(of_kind(results, "pair"))
+    else:
+        clauses = []
     clauses += _own_clauses(results)
     words = f"{'; '.join(clauses or [_best_words(results)])} {target_words(results)}, {CONDITION}"
     if is_width(results):
@@ -192,16 +198,24 @@ def _top_clauses(results: Results, k: int) -> list[str]:
             for pair in map(oriented, results.pairs)
             if pair.verdict == "tie" and (pair.first in best) != (pair.second in best)
         ]
-        claim = results.stop.evidence if results.stop is not None else {}
+        if results.stop is not None:
+            claim = results.stop.evidence
+        else:
+            claim = {}
         if chosen := claim.get("good_enough"):
             words = good_enough_words(chosen, claim["within"])
             return [words[0].upper() + words[1:]]
-        first = f"{best[0]} is the best model" if k == 1 else f"The top {k} are {listing(best, 10)}"
+        if k == 1:
+            first = f"{best[0]} is the best model"
+        else:
+            first = f"The top {k} are {listing(best, 10)}"
         return [first, *across[:3]]
     inside = [model for model in models if beats[model] >= len(models) - k]
     between = [model for model in models if model not in inside and beaten[model] < k]
     if not inside and all(pair.verdict == "open" for pair in results.pairs):
-        these = "The best model is" if k == 1 else f"The top {k} are"
+        these = "The best model is"
+        if k != 1:
+            these = f"The top {k} are"
         return [f"{these} not settled", _best_words(results)]
     if k == 1:
         return [f"The best model is one of {listing(between, 10)}"]
@@ -273,7 +287,9 @@ def _tie_clauses(groups: Sequence[Sequence[str]], tie: str, most: int = 3) -> li
 def _baseline_clauses(results: Results, hub: str) -> list[str]:
     outcomes: dict[str, list[str]] = {"better": [], "worse": [], "tie": [], "open": []}
     for pair in results.pairs:
-        seen = pair if pair.second == hub else flipped(pair)
+        seen = pair
+        if pair.second != hub:
+            seen = flipped(pair)
         outcomes[seen.verdict].append(seen.first)
     if len(outcomes["open"]) == len(results.pairs) > 1:
         return [f"No model is resolved against {hub}"]

@@ -42,7 +42,10 @@ def inert(text: str) -> str:
     marks = 0
     for char in text:
         category = unicodedata.category(char)
-        marks = marks + 1 if category in ("Mn", "Me") else 0
+        if category in ("Mn", "Me"):
+            marks += 1
+        else:
+            marks = 0
         if marks <= _MAX_MARKS:
             shown.append(_visible(char, category))
     return "".join(shown)

@@ -68,7 +68,9 @@ def agreement_words(agreement: float | None, kappa: float | None) -> str:
     """Say how often judge and labels agree."""
     if agreement is None:
         return "No answer has both a score and a label."
-    more = "" if kappa is None else f", κ = {fixed(kappa, 2)}"
+    more = ""
+    if kappa is not None:
+        more = f", κ = {fixed(kappa, 2)}"
     return f"Judge and labels give the same score to {percent(agreement)} of these answers{more}."
 
 
@@ -113,12 +115,19 @@ def pair_words(pair: PairResult) -> str:
 
 def bias_words(one: Bias) -> str:
     """Return the judge's bias of a model, or how it differs between two, with its interval."""
-    name = one.first if one.second is None else f"{one.first} less {one.second}"
+    if one.second is None:
+        name = one.first
+    else:
+        name = f"{one.first} less {one.second}"
     if one.bias is None:
         return f"{name}: no labels"
     words = f"{name}: {signed(one.bias)} {interval(one.low, one.high, sign=True)}"
     if one.second is not None:
         return f"{words}, on {count(one.labels, 'pair of labels', 'pairs of labels')}"
-    kappa = "" if one.kappa is None else f", κ = {fixed(one.kappa, 2)}"
-    agreed = "" if one.agreement is None else f", agreement {percent(one.agreement)}{kappa}"
+    kappa = ""
+    if one.kappa is not None:
+        kappa = f", κ = {fixed(one.kappa, 2)}"
+    agreed = ""
+    if one.agreement is not None:
+        agreed = f", agreement {percent(one.agreement)}{kappa}"
     return f"{words}, on {count(one.labels, 'label')}{agreed}"

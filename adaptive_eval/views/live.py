@@ -145,7 +145,10 @@ class LiveView:
         progress_every: float = 10.0,
         bayes: bool = False,
     ) -> None:
-        self.console = console if console is not None else make_console()
+        if console is not None:
+            self.console = console
+        else:
+            self.console = make_console()
         self.display = choose_display(display, self.console)
         self._clock = clock
         self._refresh = refresh

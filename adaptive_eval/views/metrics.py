@@ -35,7 +35,10 @@ class RunMetrics(Collector):
         self.run = run
         self.port: int | None = None
         self._address = address
-        self._file = None if file is None else Path(file)
+        if file is None:
+            self._file = None
+        else:
+            self._file = Path(file)
         self._written = float("-inf")
         self._latest: tuple[float, float, Results, tuple[EndpointHealth, ...], float] | None = None
         self._registry = CollectorRegistry(auto_describe=False)
@@ -82,7 +85,10 @@ class RunMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield every metric, for the registry."""
         latest = self._latest
-        of_run = {} if latest is None else {"goal": latest[2].goal, "rule": latest[2].rule}
+        if latest is not None:
+            of_run = {"goal": latest[2].goal, "rule": latest[2].rule}
+        else:
+            of_run = {}
         info = InfoMetricFamily(f"{PREFIX}run", "The run.")
         info.add_metric((), {"run": self.run, **of_run})
         yield info

@@ -71,7 +71,10 @@ def one_look_methods(results: Results) -> str:
     """Return the sentence for the section on methods of a paper."""
     tests = list(dict.fromkeys(pair.test for pair in results.pairs if pair.test))
     trials = [line.trials for line in results.models]
-    each = f"{min(trials):,}" if min(trials) == max(trials) else f"{min(trials):,} to {max(trials):,}"
+    if min(trials) == max(trials):
+        each = f"{min(trials):,}"
+    else:
+        each = f"{min(trials):,} to {max(trials):,}"
     by = ""
     if tests:
         by = f"; {listing(tests)} at α = {trimmed(1.0 - results.confidence)}"

@@ -247,7 +247,10 @@ class Plot:
         """Places and texts of the ticks from bottom to top."""
         found = []
         for value in self.up.ticks:
-            text = amount(value, self.unit) if self.unit else f"{value:.3g}"
+            if self.unit:
+                text = amount(value, self.unit)
+            else:
+                text = f"{value:.3g}"
             found.append((_y(self.up, value), text))
         return found
 

@@ -54,8 +54,14 @@ def promises(
     )
     limits += _limits_of_cut_answers(cut_off)
     of_claims = bool(results.pairs) and all(pair.kind == "not-worse" for pair in results.pairs)
-    of_winners = () if of_claims else (_rule(results), *_family(results))
-    holds = () if results.rule == "zscore" else (*of_winners, *_claims(results))
+    if not of_claims:
+        of_winners = (_rule(results), *_family(results))
+    else:
+        of_winners = ()
+    if results.rule != "zscore":
+        holds = (*of_winners, *_claims(results))
+    else:
+        holds = ()
     return Promises(holds, tuple(limits))
 
 
@@ -113,7 +119,9 @@ def _together(results: Results) -> str:
             "separated wrongly is at most the error rate."
         )
     if results.family == "top-set":
-        best = "The best model" if results.top_k == 1 else f"The set of the best {results.top_k}"
+        best = "The best model"
+        if results.top_k != 1:
+            best = f"The set of the best {results.top_k}"
         return (
             f"{best}: the probability that a wrong one is named by separated pairs is at most the error "
             "rate. A pair that does not cross the cut is called wrongly more often."
@@ -298,7 +306,9 @@ def explain(results: Results, first: str, second: str | None = None) -> str:
     else:
         found = [pair for pair in results.pairs if {pair.first, pair.second} == {first, second}]
     if not found:
-        asked = first if second is None else f"{first} and {second}"
+        asked = first
+        if second is not None:
+            asked = f"{first} and {second}"
         raise SessionError(f"the goal ({results.goal}) does not ask about {asked}")
     promised = promises(results).holds[:2]
     return "\n\n".join(explained_words(pair, results, promised) for pair in found)

@@ -339,7 +339,10 @@ def withdrawals(valid: Sequence[Decision], replayed: Sequence[Decision]) -> list
     retired = {one.models for one in replayed if one.kind == "retired"}
     lost = []
     for one in valid:
-        again = _mark(one) in pairs if one.kind == "pair" else one.models in retired
+        if one.kind == "pair":
+            again = _mark(one) in pairs
+        else:
+            again = one.models in retired
         if one.kind in ("pair", "retired") and not again:
             words = ""
             if one.text:

@@ -95,8 +95,12 @@ def _intro(summary: RunSummary, *, html: bool) -> Iterator[Block]:
     if html:
         yield from map(Para, exact_sentences(results))
     yield Para(settings_words(results))
-    colour = "better" if summary.state == "running" else "worse"
-    badge = None if summary.state == "stopped" else (summary.state, colour)
+    colour = "worse"
+    if summary.state == "running":
+        colour = "better"
+    badge = None
+    if summary.state != "stopped":
+        badge = (summary.state, colour)
     yield Para(course_words(summary), badge)
     if html and summary.outlook:
         yield Para(f"Forecast (approximate): {'; '.join(outlook_phrases(summary.outlook))}.")
@@ -149,7 +153,9 @@ def _tiles(summary: RunSummary) -> Iterator[tuple[str, str]]:
 
 def _ranking(tables: ReportTables) -> PageSection:
     results = tables.summary.results
-    title = "Ranking" if rank_column(results).ranked else "Models"
+    title = "Models"
+    if rank_column(results).ranked:
+        title = "Ranking"
     groups = tied_groups(results)
     blocks: list[Block] = [tables.ranking()]
     for group in groups[:MOST_TIES]:
@@ -187,7 +193,9 @@ def _pairs(tables: ReportTables) -> Iterator[PageSection]:
     blocks: list[Block] = [tables.contrasts()]
     if tables.pairs.words:
         blocks.append(note(tables.pairs.words))
-    matrix = tables.matrix() if tables.html else None
+    matrix = None
+    if tables.html:
+        matrix = tables.matrix()
     if matrix is not None:
         legend = "▲: the model of the row is ahead of that of the column; ▼: behind; =: {}; ?: not resolved."
         if len(results.pairs) > _FOLDED:
@@ -221,7 +229,10 @@ def _open(tables: ReportTables) -> Iterator[PageSection]:
 
 
 def _course(tables: ReportTables) -> Iterator[PageSection]:
-    plots = course_plots(tables.summary) if tables.html else []
+    if tables.html:
+        plots = course_plots(tables.summary)
+    else:
+        plots = []
     if plots:
         names = dict(tables.names)
         for pair in tables.summary.results.pairs:

@@ -201,12 +201,19 @@ class ReportTables:
         models = [line.model for line in results.models]
         heads = [Cell(text="model", is_head=True)]
         heads += [Cell(text=str(n), whole=name, is_head=True) for n, name in enumerate(models, start=1)]
-        tiny = self.summary.labels(_TINY) if len(models) > _DENSE else {}
+        if len(models) > _DENSE:
+            tiny = self.summary.labels(_TINY)
+        else:
+            tiny = {}
         rows = []
         for number, (name, pairs) in enumerate(zip(models, known, strict=True), start=1):
             head = named(name, self.short_names)
-            whole = head.full if head.whole else ""
-            narrow = f"{number} {tiny[name]}" if tiny else ""
+            whole = ""
+            if head.whole:
+                whole = head.full
+            narrow = ""
+            if tiny:
+                narrow = f"{number} {tiny[name]}"
             cells = [replace(head, text=f"{number} {head.text}", whole=whole, narrow=narrow, is_head=True)]
             cells += [self._called(pair, digits) for pair in pairs]
             rows.append(cells)
@@ -238,7 +245,10 @@ class ReportTables:
         """Return the budgets that have a limit, and those of scorers; None if there are none."""
         uses = limited_budgets(self.summary.rates.budgets)
         running = self.summary.state == "running"
-        outlet = Shown.BUDGETS | Shown.RUNNING if running else Shown.BUDGETS
+        if running:
+            outlet = Shown.BUDGETS | Shown.RUNNING
+        else:
+            outlet = Shown.BUDGETS
         if uses:
             return table_of("Budgets", selected(BUDGETS, outlet), uses, classes="")
         return None
@@ -282,7 +292,10 @@ class ReportTables:
         ]
         models = self.summary.results.models[:MATRIX]
         for place, line in enumerate(models):
-            head = str(place + 1) if self.html else line.model
+            if self.html:
+                head = str(place + 1)
+            else:
+                head = line.model
             text, shade = _right_words(place, self.html), _shade(place)
             columns.append(
                 column(head, _right_at(place), Unit.NUMBER, text=text, kind=shade, hover=line.model)

@@ -153,7 +153,10 @@ def _differences(before: RunSummary, after: RunSummary) -> tuple[tuple[str, ...]
     known = one is not None and two is not None and None not in scoring
     asked = before.known.tasks or {}, after.known.tasks or {}
     whole = {**(one or {}), "tasks": asked[0]}, {**(two or {}), "tasks": asked[1]}
-    words = difference(*whole) if known else []
+    if known:
+        words = difference(*whole)
+    else:
+        words = []
     tasks = difference({"tasks": asked[0]}, {"tasks": asked[1]})
     if known and scoring[0] != scoring[1]:
         words.append("the scorer or rubric is another")

@@ -283,7 +283,9 @@ def problem_words(
         problems.append("No process is running this run: continue it with adaptive-eval run.")
     stopped = [line.model for line in models if line.state == "stopped"]
     if stopped:
-        were = "was" if len(stopped) == 1 else "were"
+        were = "were"
+        if len(stopped) == 1:
+            were = "was"
         problems.append(f"{listing(stopped)} {were} stopped before the end.")
     if state == "running":
         problems += [_server_problem(one) for one in endpoints if one.state in ("out", "joining", "refused")]
@@ -453,7 +455,9 @@ def answered_words(results: Results) -> str:
 def caption_words(results: Results) -> str:
     """Return the caption of the table for a paper."""
     by = f"rule {results.rule} ({family_words(results.family)})"
-    prior = "uniform prior" if results.prior is None else f"prior: {results.prior}"
+    prior = "uniform prior"
+    if results.prior is not None:
+        prior = f"prior: {results.prior}"
     how = f"Rank: interval that the verdicts of {by} leave open."
     if not rank_column(results).ranked:
         how = f"{ranks_note(results)} By {by}."
@@ -526,7 +530,9 @@ def _budget_part(use: BudgetUse) -> str:
 
 def end_words(summary: RunSummary) -> str:
     """Return the last line on a run."""
-    why = "interrupted" if summary.stop is None else reason_words(summary.stop)
+    why = "interrupted"
+    if summary.stop is not None:
+        why = reason_words(summary.stop)
     return f"end {why} after {duration(summary.elapsed)}: {summary.headline}"
 
 
@@ -558,7 +564,10 @@ def methods_words(summary: RunSummary) -> str:
     results, asked = summary.results, asked_models(summary.results)
     trials = [line.trials for line in asked]
     missing = sum(line.missing for line in asked)
-    each = f"{min(trials):,}" if len(set(trials)) == 1 else f"{min(trials):,} to {max(trials):,}"
+    if len(set(trials)) == 1:
+        each = f"{min(trials):,}"
+    else:
+        each = f"{min(trials):,} to {max(trials):,}"
     margin = "no equivalence margin"
     if results.equivalence is not None:
         margin = f"equivalence margin ±{trimmed(results.equivalence)}"

@@ -96,8 +96,12 @@ def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:
         for place, (_, results) in enumerate(rankings):
             line = _line(results, base.model)
             digits = decimals_for(model.score for model in results.models)
-            score = NOTHING if line.score is None else fixed(line.score, digits)
-            moved = _moved(base, line) if place else ""
+            score = NOTHING
+            if line.score is not None:
+                score = fixed(line.score, digits)
+            moved = ""
+            if place:
+                moved = _moved(base, line)
             row.append(f"{rank_interval(line.rank_low, line.rank_high)}  {score}{moved}")
         rows.append(row)
     taus = [agreement(rankings[0][1], results) for _, results in rankings[1:]]

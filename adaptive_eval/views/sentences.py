@@ -61,7 +61,9 @@ def ceiling_words(spec: SessionSpec) -> str:
     'at most 9,600 trials: 80 passes × 60 questions × 2 models'
     """
     passes, budget, models = spec.stopping.max_passes, spec.budget.trials, len(spec.models)
-    whole = None if passes is None else passes * spec.questions * models
+    whole = None
+    if passes is not None:
+        whole = passes * spec.questions * models
     if budget is not None and (whole is None or budget < whole):
         return f"at most {budget:,} trials: the budget"
     if whole is None:
@@ -201,7 +203,9 @@ def condition_words(health: EndpointHealth) -> str:
     >>> condition_words(EndpointHealth("a", "http://a/v1", 0, 8, 0, 0.0, 0.0, None, None, errors, "out"))
     'does not answer, server 2'
     """
-    state = "" if health.state == "in" else SERVER_STATES.get(health.state, inert(health.state))
+    state = ""
+    if health.state != "in":
+        state = SERVER_STATES.get(health.state, inert(health.state))
     errors = ""
     if any(health.errors.values()):
         errors = kinds_words(health.errors)

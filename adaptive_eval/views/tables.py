@@ -177,7 +177,9 @@ def _head(one: Column[Any], look: Look) -> Cell:
 
 def _cell(one: Column[Row], row: Row, look: Look) -> Cell:
     value, unit, classes = one.value(row), one.unit, _classes(one)
-    kind = "" if one.kind is None else one.kind(row)
+    kind = ""
+    if one.kind is not None:
+        kind = one.kind(row)
     if unit is Unit.MODEL:
         return named(str(value), look.names, classes)
     if unit is Unit.PAIR:

@@ -89,7 +89,10 @@ def run_display(summary: RunSummary, *, compact: bool = False, bayes: bool = Fal
         head = _lines(console, options, [_title(summary, width), Text(inert(words), style=HEADING)])
         rest = _lines(console, options, _parts(summary, width, height))
         rows = max(_ROWS, height - len(head) - len(rest) - 1)
-        board = [leaderboard(summary, width, rows, bayes=bayes)] if models else []
+        if models:
+            board = [leaderboard(summary, width, rows, bayes=bayes)]
+        else:
+            board = []
         drawn = _lines(console, options, board)
         return [*head, *drawn, *rest, *_lines(console, options, _extras(summary, width))][:height]
 
@@ -214,7 +217,9 @@ def _table(columns: Sequence[_Shown], width: int) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style=HEADING)
     ordered = [column for column in columns if column in fitting]
     for column in ordered:
-        justify: Literal["left", "right"] = "left" if column.words else "right"
+        justify: Literal["left", "right"] = "right"
+        if column.words:
+            justify = "left"
         table.add_column(column.head, justify=justify, no_wrap=True, overflow="ellipsis")
     for cells in zip(*(column.cells for column in ordered), strict=True):
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
@@ -247,8 +252,13 @@ def leaderboard(summary: RunSummary, width: int, rows: int, *, bayes: bool = Fal
     ranks, digits = rank_column(results), score_decimals(results.models)
     every = model_rows(results, running=summary.state == "running")
     lines = every if len(every) <= rows else every[: rows - 1]
-    outlet = Shown.TERMINAL | Shown.BAYES if bayes else Shown.TERMINAL
-    score = score_name(results) if width >= _WIDE else "score"
+    if bayes:
+        outlet = Shown.TERMINAL | Shown.BAYES
+    else:
+        outlet = Shown.TERMINAL
+    score = "score"
+    if width >= _WIDE:
+        score = score_name(results)
     columns = shown_to_people(MODELS, outlet, every)
     shown = _shown(columns, lines, digits, {"standing": ranks.head, "short_score": score})
     for place, column in reversed(list(enumerate(columns))):
@@ -318,7 +328,10 @@ def _open_pairs(summary: RunSummary, width: int, rows: int) -> list[RenderableTy
     every = summary.open_pairs
     if not every:
         return []
-    shown = every if len(every) <= rows else every[: rows - 1]
+    if len(every) <= rows:
+        shown = every
+    else:
+        shown = every[: rows - 1]
     pairs = [one.pair for one in shown]
     models = dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second))
     lines = pair_rows(pairs, summary.results, decimals_for(pair.difference for pair in pairs))
@@ -359,7 +372,10 @@ def _budgets(summary: RunSummary, width: int, *, one_line: bool) -> RenderableTy
     uses = summary.rates.budgets
     if one_line:
         return _cut(Text.assemble(("Budget ", HEADING), inert("  ·  ".join(map(_spent, uses)))), width)
-    outlet = Shown.TERMINAL | Shown.RUNNING if summary.state == "running" else Shown.TERMINAL
+    if summary.state == "running":
+        outlet = Shown.TERMINAL | Shown.RUNNING
+    else:
+        outlet = Shown.TERMINAL
     return _table(_shown(selected(BUDGETS, outlet), uses), width)
 
 

@@ -68,7 +68,9 @@ def _texts(record: TrialRecord, base: str, expected: str | None) -> Iterator[Pag
     """Yield the prompt, the answer, why it has its score, and the reasoning."""
     messages = messages_of(record.sent)[:_MOST_MESSAGES]
     for number, (role, content) in enumerate(messages):
-        title = "Prompt" if len(messages) == 1 else "Message"
+        title = "Message"
+        if len(messages) == 1:
+            title = "Prompt"
         passage = Passage("Prompt", content, ALONE, f"{base}/prompt.txt")
         yield PageSection(f"prompt-{number}", f"{title} ({role})", [passage])
     answer, score = record.completion, record.score

@@ -111,7 +111,9 @@ def _result(score: Score, name: str | None = None) -> str:
         if _is_lowest(score):
             return "lowest score, truncated"
         return f"score {score.signals['score']:g}"
-    named = f" ({inert(name)})" if name else ""
+    named = ""
+    if name:
+        named = f" ({inert(name)})"
     if score.category is None:
         return "unscored"
     return f"category {score.category}{named}"
@@ -192,7 +194,9 @@ def sample_lines(
         late = " · after the stop"
     yield f"{_place(record)} · {_result(score, _name(score.category, categories))}{late}"
     for label, text in _parts(record, answer):
-        shown = text if full else excerpt(text, _HEAD, _TAIL)
+        shown = text
+        if not full:
+            shown = excerpt(text, _HEAD, _TAIL)
         for number, line in enumerate(shown.splitlines() or [""]):
             yield f"  {inert(label)[:9] if number == 0 else ''}".ljust(INDENT) + inert(line)
     yield from _score_lines(score, target)
@@ -207,8 +211,12 @@ def _place(record: TrialRecord) -> str:
 
 def _score_lines(score: Score, target: str | None) -> Iterator[str]:
     """Yield what was read from an answer, why it has its category, and its signals."""
-    extracted = "nothing" if score.extracted is None else inert(score.extracted)
-    expected = "" if target is None else f"   target {inert(target)}"
+    extracted = "nothing"
+    if score.extracted is not None:
+        extracted = inert(score.extracted)
+    expected = ""
+    if target is not None:
+        expected = f"   target {inert(target)}"
     yield f"  extracted  {extracted}{expected}"
     yield f"  why        {inert(score.reason)}"
     shown = {name: f"{name} {figure(value)}" for name, value in score.signals.items() if name != AGAINST}
@@ -236,7 +244,9 @@ def discarded_words(causes: Sequence[DiscardCause]) -> str:
     >>> discarded_words(("timeout", "timeout", "server"))
     '3 earlier draws (2 took longer than the timeout, 1 failed at the server after it may have begun)'
     """
-    draws = "1 earlier draw" if len(causes) == 1 else f"{len(causes):,} earlier draws"
+    draws = "1 earlier draw"
+    if len(causes) != 1:
+        draws = f"{len(causes):,} earlier draws"
     return f"{draws} ({causes_words(Counter(causes))})"
 
 
@@ -370,7 +380,9 @@ def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
     score = record.score
     if score is None or record.missing is not None:
         return Example(record, "missing", target(record))
-    kind: Kind = "wrong" if score.extracted is not None else "unparsed"
+    kind: Kind = "unparsed"
+    if score.extracted is not None:
+        kind = "wrong"
     if _is_number(score):
         kind = _result(score)
     elif score.signals.get("is_correct", score.category == top) and not _is_lowest(score):

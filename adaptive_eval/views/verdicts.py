@@ -114,7 +114,9 @@ def exact_words(low: float, high: float, kind: ContrastKind = "pair") -> str:
     'exact on these questions (the verdict rests on deterministic: true); on questions like these it \
 lies between -0.081 and +0.141'
     """
-    shown = fixed if kind == "width" else signed
+    shown = signed
+    if kind == "width":
+        shown = fixed
     like = f"on questions like these it lies between {shown(low)} and {shown(high)}"
     return f"exact on these questions ({VOUCHED}); {like}"
 
@@ -249,7 +251,10 @@ def model_order(results: Results) -> tuple[ModelResult, ...]:
     """Return the models by what the verdicts say, then by score; those with few answers last."""
 
     def place(line: ModelResult) -> tuple[bool, int, int, int, float]:
-        score = -inf if line.score is None else line.score
+        if line.score is None:
+            score = -inf
+        else:
+            score = line.score
         return has_few(line), line.rank_low, line.rank_high, line.rank, -score
 
     return tuple(sorted(results.models, key=place))
@@ -503,7 +508,10 @@ def claim_words(model: str, than: str, verdict: str, margin: float, verb: str = 
 
 def good_enough_words(chosen: Sequence[str], within: float) -> str:
     """Return the claim about a best model, or about the best ones, that are known within the margin only."""
-    who = chosen[0] if len(chosen) == 1 else f"any of {listing(chosen)}"
+    if len(chosen) == 1:
+        who = chosen[0]
+    else:
+        who = f"any of {listing(chosen)}"
     return f"no other model is better than {who} by more than {trimmed(within)}"
 
 

@@ -104,7 +104,9 @@ class Guard:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        given = str(scope["path"]).split("/")[1].encode("utf-8", "replace") if "/" in scope["path"] else b""
+        given = b""
+        if "/" in scope["path"]:
+            given = str(scope["path"]).split("/")[1].encode("utf-8", "replace")
         if secrets.compare_digest(given, self._token):
             await self._app(scope, receive, with_headers)
         else:
@@ -236,7 +238,10 @@ class _Site:
         if kind == "prompt":
             text = prompt_text(record)
         elif kind in ("answer", "reasoning") and record.completion is not None:
-            text = record.completion.text if kind == "answer" else record.completion.reasoning
+            if kind == "answer":
+                text = record.completion.text
+            else:
+                text = record.completion.reasoning
         else:
             raise HTTPException(404)
         name = f"{kind}-{request.path_params['model']}-{key.index}.txt"

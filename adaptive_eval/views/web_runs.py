@@ -98,11 +98,15 @@ class WatchedRun:
                 self._mark = mark
                 summary = self._attachment.summary()
                 self._names = sorted(line.model for line in summary.results.models)
-                number = 1 if self._rendered is None else int(self._rendered.tag.split("-")[1]) + 1
+                number = 1
+                if self._rendered is not None:
+                    number = int(self._rendered.tag.split("-")[1]) + 1
                 self._rendered = Rendered(f"{id(self):x}-{number}", self._render(summary).encode())
             spent = self._effort() - before
             # The first reading reads the whole run and says nothing about the next ones.
-            pause = LOOK_EVERY if first else max(LOOK_EVERY, min(_LONGEST, spent / SHARE))
+            pause = LOOK_EVERY
+            if not first:
+                pause = max(LOOK_EVERY, min(_LONGEST, spent / SHARE))
             self._due = now + pause
             return self._rendered
 
@@ -181,12 +185,17 @@ def _state(row: RunRow) -> str:
 
 
 def _colour(row: RunRow) -> str:
-    state = "interrupted" if row.summary is None else row.summary.state
+    state = "interrupted"
+    if row.summary is not None:
+        state = row.summary.state
     return {"running": "better", "interrupted": "worse"}.get(state, "")
 
 
 def _decided(row: RunRow) -> float | None:
-    pairs = () if row.summary is None else row.summary.results.pairs
+    if row.summary is not None:
+        pairs = row.summary.results.pairs
+    else:
+        pairs = ()
     if row.summary is not None and pairs:
         return len(row.summary.decided_pairs) / len(pairs)
     return None

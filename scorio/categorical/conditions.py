@@ -215,7 +215,10 @@ class Grammar:
         found: list[Condition] = []
         for key, value in others.items():
             right = self._operand(data, value)
-            shown = f"{right:g}" if isinstance(right, float) else right.name
+            if isinstance(right, float):
+                shown = f"{right:g}"
+            else:
+                shown = right.name
             text = f"{name} {OPERATORS[key][0]} {shown}"
             found.append(SignalComparison(Variable("signal", name), key, right, text))
         if len(found) == 1:
@@ -244,5 +247,8 @@ def _joined(kind: str, parts: list[Condition]) -> Condition:
     for part in parts:
         bare = kind == "if_known" or isinstance(part, SignalComparison) or part.kind == "not"
         texts.append(part.text if bare or " " not in part.text else f"({part.text})")
-    text = f" {word} ".join(texts) if kind in ("all", "any") else f"{word} {texts[0]}"
+    if kind in ("all", "any"):
+        text = f" {word} ".join(texts)
+    else:
+        text = f"{word} {texts[0]}"
     return Combination(kind, text, tuple(parts))

@@ -111,7 +111,9 @@ def _is_high(columns: Columns, signal: str, cuts: Mapping[str, float]) -> NDArra
     column = SIGNAL_TO_COLUMN[signal]
     if column not in columns:
         return np.zeros(len(next(iter(columns.values()))), dtype=np.intp)
-    cut = 0.5 if signal in BINARY_SIGNALS else cuts.get(signal, 0.0)
+    cut = 0.5
+    if signal not in BINARY_SIGNALS:
+        cut = cuts.get(signal, 0.0)
     return np.asarray(floats(columns[column]) >= cut, dtype=np.intp)
 
 

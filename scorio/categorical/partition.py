@@ -89,7 +89,10 @@ def _axes(conditions: Sequence[Condition]) -> dict[Variable, Floats]:
     axes = {}
     for variable, group in groups.items():
         kind = _kind(variable)
-        places = [0.0, 1.0] if kind.flag else _cells(sorted(group.cuts), len(group.variables))
+        if not kind.flag:
+            places = _cells(sorted(group.cuts), len(group.variables))
+        else:
+            places = [0.0, 1.0]
         axes[variable] = np.array([place for place in places if kind.low <= place <= kind.high])
     return axes
 

@@ -93,7 +93,10 @@ def load_records(path: str | PathLike[str], workers: int | None = None) -> Colum
     root = Path(path)
     if not root.exists():
         raise FileNotFoundError(f"path must exist; got {root}")
-    found = [root] if root.is_file() else sorted(root.rglob("*.jsonl")) + sorted(root.rglob("*.jsonl.gz"))
+    if not root.is_file():
+        found = sorted(root.rglob("*.jsonl")) + sorted(root.rglob("*.jsonl.gz"))
+    else:
+        found = [root]
     if not found or not all(file.name.endswith((".jsonl", ".jsonl.gz")) for file in found):
         raise ValueError(f"path must be or hold .jsonl or .jsonl.gz files; got {root}")
     rows: list[dict[str, Any]] = []
@@ -112,7 +115,9 @@ def load_records(path: str | PathLike[str], workers: int | None = None) -> Colum
 
 def _read(file: Path) -> FileResult:
     result = FileResult(str(file), file_size_bytes=file.stat().st_size)
-    opening: Any = gzip.open if file.suffix == ".gz" else open
+    opening: Any = open
+    if file.suffix == ".gz":
+        opening = gzip.open
     with opening(file, "rt", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             result.n_lines_total += 1
@@ -145,7 +150,10 @@ def _row(record: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 def _find(record: Any, keys: Sequence[str]) -> Any:
     for key in keys:
-        record = record.get(key) if isinstance(record, Mapping) else None
+        if isinstance(record, Mapping):
+            record = record.get(key)
+        else:
+            record = None
     if keys:
         return record
     return None

@@ -72,7 +72,9 @@ class ThresholdRule:
     among: Condition | None = None
 
     def __str__(self) -> str:
-        among = "" if self.among is None else f" among {self.among}"
+        among = ""
+        if self.among is not None:
+            among = f" among {self.among}"
         return f"{self.quantile:g} quantile of {self.signal}{among}"
 
     def values(self, signals: Signals, fixed: Mapping[str, float]) -> Floats:
@@ -286,7 +288,10 @@ def _known(signals: Signals, thresholds: Mapping[str, float]) -> Values:
 
 def check_weights(weights: object, categories: Sequence[Category], where: str) -> tuple[float, ...]:
     """Return `weights` as floats, one a category; ValueError, beginning with `where`, if they are not."""
-    given = list(weights) if isinstance(weights, (list, tuple, np.ndarray)) else []
+    if isinstance(weights, (list, tuple, np.ndarray)):
+        given = list(weights)
+    else:
+        given = []
     numbers = [number for weight in given if (number := finite_number(weight)) is not None]
     if len(given) != len(categories) or len(numbers) != len(given):
         names = ", ".join(category.name for category in categories)
@@ -318,7 +323,10 @@ def _categories(data: Mapping[str, Any], grammar: Grammar) -> tuple[Category, ..
 
 def _rule(name: str, spec: object, grammar: Grammar) -> ThresholdRule:
     """Return a rule written as ``{signal, quantile, among}``; `among` uses thresholds of fixed value only."""
-    given = dict(spec) if isinstance(spec, Mapping) else {}
+    if isinstance(spec, Mapping):
+        given = dict(spec)
+    else:
+        given = {}
     signal, among = given.pop("signal", None), given.pop("among", None)
     level = finite_number(given.pop("quantile", None))
     if given or not isinstance(signal, str) or level is None or not 0 <= level <= 1:

@@ -106,7 +106,10 @@ class Signals:
         shape = next(iter(shapes.values()))
         if set(shapes.values()) != {shape}:
             raise ValueError(f"every signal needs one value per attempt; got shapes {shapes}")
-        made = np.ones(shape, dtype=np.bool_) if observed is None else np.array(observed)
+        if observed is None:
+            made = np.ones(shape, dtype=np.bool_)
+        else:
+            made = np.array(observed)
         if made.dtype != np.bool_ or made.shape != shape:
             raise ValueError(
                 f"observed must be booleans of the signals' shape {shape}, "
@@ -215,7 +218,9 @@ def _check_range(name: str, array: Floats, made: Bools) -> None:
         bad = ~((array == 0) | (array == 1) | np.isnan(array))
         expected = "0 or 1"
     elif kind is not None and np.isfinite(kind.low):
-        slack = _SLACK if np.isfinite(kind.high) else 0.0
+        slack = 0.0
+        if np.isfinite(kind.high):
+            slack = _SLACK
         bad |= (array < kind.low - slack) | (array > kind.high + slack)
         expected = f"in [{kind.low:g}, {kind.high:g}]"
     bad &= made
@@ -357,7 +362,9 @@ def verifier_probabilities(
     scores = floats(logits)
     if scores.ndim == 0 or scores.shape[-1] != 3:
         raise ValueError(f"logits must have a last axis of 3 (labels A, B, C), got shape {scores.shape}")
-    shifted = scores if baseline is None else scores - floats(baseline)
+    shifted = scores
+    if baseline is not None:
+        shifted = scores - floats(baseline)
     _check_finite("logits minus baseline", shifted)
     shifted = (shifted - shifted.max(axis=-1, keepdims=True)) / positive("temperature", temperature)
     exponentials = np.exp(shifted)
@@ -367,5 +374,7 @@ def verifier_probabilities(
 def _check_finite(name: str, values: Floats, least: float = -np.inf) -> None:
     bad = ~(np.isfinite(values) & (values >= least))
     if bad.any():
-        limit = "" if least == -np.inf else f" and at least {least:g}"
+        limit = ""
+        if least != -np.inf:
+            limit = f" and at least {least:g}"
         raise ValueError(f"{name} must be finite{limit}, got {values[bad].flat[0]}")

@@ -136,7 +136,10 @@ class Thresholds(Mapping[str, float]):
         """
         values, sources = {}, {}
         for name, entry in data.items():
-            parts = dict(entry) if isinstance(entry, Mapping) else {"value": entry}
+            if isinstance(entry, Mapping):
+                parts = dict(entry)
+            else:
+                parts = {"value": entry}
             values[name], sources[name] = parts.pop("value", None), str(parts.pop("source", "given"))
             if parts:
                 raise ValueError(f"threshold {name!r} must be {{value, source}}, got {entry!r}")

@@ -36,7 +36,10 @@ class BinaryTrials(Counted):
     def budget(self, k: Any) -> int:
         """Check a number of new trials that the reference limits to N: the most trials of any question."""
         number = resamples(k)
-        most = self.n if isinstance(self.n, int) else int(self.n.max())
+        if isinstance(self.n, int):
+            most = self.n
+        else:
+            most = int(self.n.max())
         if number > most:
             raise ValueError(f"k must satisfy 1 <= k <= N with N = {most} trials a question; got {number}")
         return number
@@ -82,7 +85,10 @@ def read_binary(
         outcomes, absent = _read_outcomes("R", R, missing, models)
         _check_categories("R", outcomes, 1, "a binary metric takes 0 and 1 only")
         correct = row_sums(outcomes)
-        n = outcomes.shape[-1] if absent is None else _uniform(outcomes.shape[-1] - row_sums(absent))
+        if absent is None:
+            n = outcomes.shape[-1]
+        else:
+            n = _uniform(outcomes.shape[-1] - row_sums(absent))
     return BinaryTrials(correct, n, read_question_weights(question_weights, correct.shape[-1]))
 
 
@@ -96,7 +102,10 @@ def read_categories(
     models: bool = False,
 ) -> CategoryTrials:
     """Read categories 0..C, or a table of trials by category, with the rewards `w` (None: 0 and 1)."""
-    rewards = np.array([0.0, 1.0]) if w is None else numbers("w", w, "one reward a category")
+    if w is None:
+        rewards = np.array([0.0, 1.0])
+    else:
+        rewards = numbers("w", w, "one reward a category")
     if counts is not None:
         table = _read_counts(counts, R, missing, rewards.size, models)
     else:
@@ -143,13 +152,18 @@ def read_prior(
         if table.ndim == 1:
             table = table[None, :]
         if table.shape not in (shape, shape[-2:]):
-            allowed = f"{shape[-2:]} or {shape}" if models else f"{shape}"
+            if models:
+                allowed = f"{shape[-2:]} or {shape}"
+            else:
+                allowed = f"{shape}"
             raise ValueError(f"prior_counts must have shape {allowed}; got {table.shape}")
         _check_at_least_zero("prior_counts", table)
         return table.astype(np.int64)
     if R0 is None:
         return None
-    marker = missing if missing is not None and np.ndim(missing) == 0 else None
+    marker = None
+    if missing is not None and np.ndim(missing) == 0:
+        marker = missing
     refuse_masked("R0", R0, marker)
     array = as_array("R0", R0)
     given = array.shape
@@ -222,7 +236,9 @@ def _read_outcomes(name: str, value: Given, missing: Missing, models: bool) -> t
         raise ValueError(f"{name} must be an outcome {'tensor' if models else 'matrix'}; got None")
     refuse_masked(name, value, missing)
     array = as_array(name, value)
-    mask = None if missing is None else np.asarray(missing)
+    mask = None
+    if missing is not None:
+        mask = np.asarray(missing)
     # A matrix is one trial of each question to a ranking, a vector one question to a metric.
     axis = (..., None) if models else (None, ...)
     if array.ndim == (2 if models else 1):

@@ -463,7 +463,9 @@ def _items(asked: FitRequest, prior: Prior, regularisation: float | None = None)
     if regularisation is None:
         name = "rasch"
     right, made = item_counts(asked.R, asked.missing, prior, name)
-    weight = None if regularisation is None else positive("reg_discrimination", regularisation)
+    weight = None
+    if regularisation is not None:
+        weight = positive("reg_discrimination", regularisation)
     fit = ItemFit(right, made, weight, prior)
     theta, difficulty, log_a = fit.solve(whole("max_iter", asked.max_iter), name)
     if weight is not None:

@@ -608,7 +608,10 @@ def _rao_kupper(wins: Floats, ties: Floats, tie_strength: Any, prior: Prior, max
     if kappa < 1.0:
         raise ValueError(f"tie_strength must be at least 1; got {tie_strength!r}")
     # A tie is a pair of which neither beats the other: it contributes the factors of both wins.
-    counted = wins if kappa == 1.0 or not wins.any() else wins + ties
+    if kappa == 1.0 or not wins.any():
+        counted = wins
+    else:
+        counted = wins + ties
     return _threshold(counted, kappa, prior, max_iter, "rao_kupper")
 
 

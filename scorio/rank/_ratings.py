@@ -253,7 +253,10 @@ def pagerank(
     whole("max_iter", max_iter), positive("tol", tol)
     wins, ties = pair_counts(R)
     models = len(wins)
-    base = np.ones(models) if teleport is None else _numbers(teleport, models)
+    if teleport is None:
+        base = np.ones(models)
+    else:
+        base = _numbers(teleport, models)
     shares = (wins + 0.5 * ties) / max(1.0, (wins + wins.T + ties)[0, 1])
     np.fill_diagonal(shares, 0.0)
     np.fill_diagonal(shares, shares.sum(1))

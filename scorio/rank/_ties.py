@@ -116,7 +116,9 @@ def rank_groups(order: NDArray[np.intp], apart: Bools, method: TieMethod) -> Ran
             ends[..., :-1] = apart
             last = np.where(ends, position, size + 1)[..., ::-1]
             last = np.minimum.accumulate(last, axis=-1)[..., ::-1]
-            by_position = last if method == "competition_max" else (first + last) / 2.0
+            by_position = last
+            if method != "competition_max":
+                by_position = (first + last) / 2.0
     ranks = np.empty_like(by_position)
     np.put_along_axis(ranks, order, by_position, axis=-1)
     return ranks

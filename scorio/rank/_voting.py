@@ -323,7 +323,9 @@ def ranked_pairs(
     above = preferences(R, tie_policy)
     margin = above - above.T
     won = margin > 0.0
-    first = margin if strength == "margin" else above
+    first = above
+    if strength == "margin":
+        first = margin
     reaches = np.zeros(won.shape, dtype=np.bool_)
     strengths = sorted(set(zip(first[won].tolist(), above[won].tolist(), strict=True)), reverse=True)
     for strongest, votes in strengths:
@@ -332,7 +334,10 @@ def ranked_pairs(
             continue
         together = _reach(reaches | equal)
         sound = equal & ~together.T
-        reaches = together if np.array_equal(sound, equal) else _reach(reaches | sound)
+        if np.array_equal(sound, equal):
+            reaches = together
+        else:
+            reaches = _reach(reaches | sound)
     return ranked(_levels(reaches), method, return_scores)
 
 
@@ -431,7 +436,9 @@ def kemeny_young(
     >>> kemeny_young([[[1, 1], [1, 0]], [[1, 0], [1, 0]], [[0, 0], [0, 0]]])
     array([1, 2, 3])
     """
-    limit = _SECONDS if time_limit is None else positive("time_limit", time_limit)
+    limit = _SECONDS
+    if time_limit is not None:
+        limit = positive("time_limit", time_limit)
     above = preferences(R, tie_policy)
     models = len(above)
     if tie_aware and time_limit is None and models > _MOST_MODELS:

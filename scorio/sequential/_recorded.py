@@ -176,7 +176,9 @@ class ReadOutcomes:
         if scale.numbers:
             found = np.searchsorted(scale.scores, scale.unit(model.values))
             return np.where(model.absent, Mark.MISSING, found)
-        missing = model.absent if model.absent.any() else None
+        missing = None
+        if model.absent.any():
+            missing = model.absent
         return read_trials(model.argument, model.values, scale.scores.size, missing)
 
     def _means(self, model: Model) -> Floats:
@@ -216,7 +218,10 @@ def read_models(
     refuse_masked("R", R, missing)
     labels = frame_labels(R)
     array = as_array("R", R)
-    mask = missing if missing is None or np.ndim(missing) == 0 else np.asarray(missing)
+    if missing is None or np.ndim(missing) == 0:
+        mask = missing
+    else:
+        mask = np.asarray(missing)
     if is_frame(R):  # a model a column, one trial a question
         array = array.T[:, :, None]
         if isinstance(mask, np.ndarray):
@@ -258,7 +263,9 @@ def _recorded(
     if len(forms) > 1:
         said = "; ".join(f"{model.argument} is{_form_in_words(model.values)[1:]}" for model in models)
         raise ValueError(f"{_arguments(models)} must have one form; {said}")
-    form: Form = "stream" if forms == {1} else "questions"
+    form: Form = "questions"
+    if forms == {1}:
+        form = "stream"
     columns = list(map(_as_matrix, models))
     return ReadOutcomes(names, columns, form, _scale_of(columns, weights, limits))
 

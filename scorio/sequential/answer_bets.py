@@ -222,7 +222,10 @@ class AnswerBets:
         start, stop : int
             Steps of the trial sequence to read.
         """
-        width = stop - start if self._counts else max(1, AT_ONCE // max(pairs.size, 1))
+        if self._counts:
+            width = stop - start
+        else:
+            width = max(1, AT_ONCE // max(pairs.size, 1))
         ends = [*range(start + width, stop, width), stop]
         parts = [self._read(pairs, begin, end) for begin, end in pairwise([start, *ends])]
         if len(parts) == 1:
@@ -230,7 +233,10 @@ class AnswerBets:
         return Winnings(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
 
     def _read(self, pairs: Ints, start: int, stop: int) -> Winnings:
-        read = self._read_counts if self._counts else self._read_grid
+        if self._counts:
+            read = self._read_counts
+        else:
+            read = self._read_grid
         won = read(pairs, start, stop)
         if not self._held:
             return won
@@ -293,7 +299,8 @@ class AnswerBets:
         if stop > cells.sequence.shared:
             here = self._alike(cells, pairs, start, stop)
             gap = np.where(here, gap, 0.0)
-            lost = None if lost is None else lost & here
+            if lost is not None:
+                lost = lost & here
         return gap, lost, copied
 
     def _alike(self, cells: Cells, pairs: Ints, start: int, stop: int) -> Bools:

@@ -99,7 +99,9 @@ class Answers:
         if index != self.complete[model]:
             return
         answers, positions = self.answers[model], self._told[model]
-        latest = positions[index - 1] if index else 0
+        latest = 0
+        if index:
+            latest = positions[index - 1]
         while index < self.furthest[model] and answers[index] != Mark.NOT_YET:
             positions[index] = latest = max(latest, positions[index])
             index += 1

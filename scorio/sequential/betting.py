@@ -217,7 +217,9 @@ class ScoreBets:
         pieces, first = [], start
         while start < stop:
             end = int(min(self._pass_end(self._pass_of(rows), stop), start + AT_ONCE // rows.size + 1, stop))
-            part = None if side is None else side[:, start - first : end - first]
+            part = None
+            if side is not None:
+                part = side[:, start - first : end - first]
             pieces.append(self._read_within_pass(rows, start, end, part))
             while self._pass_end(self._pass_of(rows), stop) <= end:
                 self._close_pass(rows, end)
@@ -421,7 +423,10 @@ class _Groups:
     def __init__(self, offset: Ints, clusters: Sequence[ArrayLike | None], contrasts: int) -> None:
         numbers, first = [], 0
         for size, names in zip(np.diff(offset).tolist(), clusters, strict=True):
-            own = np.arange(size) if names is None else np.unique(np.asarray(names), return_inverse=True)[1]
+            if names is None:
+                own = np.arange(size)
+            else:
+                own = np.unique(np.asarray(names), return_inverse=True)[1]
             numbers.append(first + own)
             first += int(own.max()) + 1
         self._group = np.concatenate(numbers)

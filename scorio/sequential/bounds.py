@@ -127,17 +127,26 @@ class Sample:
     def _most_of_pairs(self, kappa: float, margin: float | None) -> float:
         """Return the largest log e-value of a pair: one model is right everywhere, the other nowhere."""
         early = self.binary and not self.clustered
-        guard = 0.0 if early else self._guarded(kappa)
+        guard = 0.0
+        if not early:
+            guard = self._guarded(kappa)
         least = self._left * (guard + 1.0 / self.worth.sum())
         now = float(log_evidence(1.0, least, margin))
         questions = sum(float(size.sum()) for size in self.sizes)
-        share = 1.0 if questions <= FEW else ON_QUESTIONS
+        share = ON_QUESTIONS
+        if questions <= FEW:
+            share = 1.0
         of_question = [weight / size.sum() for weight, size in zip(self.weights, self.sizes, strict=True)]
         if self.clustered:
-            share = ON_CLUSTERS if len(self.sizes) == 1 else 0.0
+            share = 0.0
+            if len(self.sizes) == 1:
+                share = ON_CLUSTERS
         won = np.zeros(RATES.size)
         for size, weight in zip(self.sizes, of_question, strict=True):
-            largest = size.max() if self.clustered else max(of_question) / weight
+            if self.clustered:
+                largest = size.max()
+            else:
+                largest = max(of_question) / weight
             won += np.log1p(RATES[:, None] * size / largest).sum(axis=1)
         bets = float(log_mean(won))
         with np.errstate(divide="ignore"):

@@ -253,7 +253,9 @@ class Cells:
         step = start
         while step < stop:
             again = (previous[step - start :] >= step).nonzero()[0]
-            end = step + int(again[0]) if again.size else stop
+            end = stop
+            if again.size:
+                end = step + int(again[0])
             step += self._absorb_distinct(models, step, categories[:, step - start : end - start])
 
     def _absorb_rounds(self, models: Integers, start: int, categories: Integers) -> None:

@@ -164,9 +164,13 @@ class ModelScore(Named):
 
     def __str__(self) -> str:
         """Say score, interval and verdict in a line."""
-        said = "" if self.verdict is None else f"; {self.verdict} {self.against} (after {self.trials} trials)"
+        said = ""
+        if self.verdict is not None:
+            said = f"; {self.verdict} {self.against} (after {self.trials} trials)"
         interval = f"{self.score:.4f} [{self.low:.4f}, {self.high:.4f}]"
-        name = "" if self.name is None else f"{self.name}: "
+        name = ""
+        if self.name is not None:
+            name = f"{self.name}: "
         return f"{name}{interval} at {100 * self.confidence:g} %, valid at every look{said}; {self.reading}"
 
     def plot(self, axes: Any = None) -> Any:
@@ -472,7 +476,10 @@ class ScoreCourse:
         if self.against is not None:
             said = int(fold.verdict[0])
             verdict = {VerdictCode.BETTER: "above", VerdictCode.WORSE: "below"}.get(said, "open")
-            trials = self._steps if said == VerdictCode.OPEN else int(fold.decided_at[0])
+            if said == VerdictCode.OPEN:
+                trials = self._steps
+            else:
+                trials = int(fold.decided_at[0])
             level, log_e = strictest_level(self.board), float(fold.latest.statistic[0])
             e_value = min(exp(min(log_e, 700.0)), 1.0 / level)
             p_value = max(exp(-max(log_e, 0.0)), level)
@@ -513,7 +520,10 @@ class _Reading:
         calls = board.read(pieces)
         self.course = pieces[0].course
         self.verdict = int(board.fold.verdict[0])
-        self.trials = calls[0].event.step if calls else steps
+        if calls:
+            self.trials = calls[0].event.step
+        else:
+            self.trials = steps
         self.alpha, self.margin = board.alpha, board.margin
         self._largest = float(self.course.statistic.max())
 

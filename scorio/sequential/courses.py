@@ -201,7 +201,10 @@ class Courses:
         won = self.answer_bets.foreseen(place[placed], difference[placed], progress[placed], made[placed])
         both = log_e.copy()
         share = self.answer_bets.share
-        kept = log1p(-share) if share < 1.0 else -np.inf
+        if share < 1.0:
+            kept = log1p(-share)
+        else:
+            kept = -np.inf
         both[placed] = np.logaddexp(kept + log_e[placed], log(share) + won)
         return both
 

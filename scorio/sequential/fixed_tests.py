@@ -193,7 +193,9 @@ def unpaired_difference(
     square = float(a.error) ** 2, float(b.error) ** 2
     error = sqrt(sum(square))
     share = sum(one**2 / mean.freedom for one, mean in zip(square, (a, b), strict=True))
-    freedom = sum(square) ** 2 / share if share else 1.0
+    freedom = 1.0
+    if share:
+        freedom = sum(square) ** 2 / share
     found = WeightedMean(a.mean - b.mean, np.asarray(error), freedom, a.units + b.units)
     same = parts[0].reading == parts[1].reading
     reading = f"each {parts[0].reading}" if same else f"{parts[0].reading} and {parts[1].reading}"
@@ -377,9 +379,15 @@ def bootstrap(
     (0.48, 0.62)
     """
     level, number = credibility(confidence), whole("draws", draws)
-    outcomes = {"A": A} if B is None else {"A": A, "B": B}
+    if B is not None:
+        outcomes = {"A": A, "B": B}
+    else:
+        outcomes = {"A": A}
     given = read_each(outcomes, weights, missing, range)
-    values = given.question_means()[0] if B is None else _differences(given)
+    if B is None:
+        values = given.question_means()[0]
+    else:
+        values = _differences(given)
     sums = _cluster_sums(values, clusters)
     sizes = _cluster_sums(np.ones(values.size), clusters)
     if sums.size < FEW_UNITS:

@@ -157,8 +157,12 @@ class Levels:
     @property
     def guard(self) -> float:
         """κ of the variances: the largest log e-value that is ever asked for."""
-        winner = 0.0 if self.fixed is not None else self.winner(0)
-        claim = self.claim(0) if self.claimed else 0.0
+        winner = 0.0
+        if self.fixed is None:
+            winner = self.winner(0)
+        claim = 0.0
+        if self.claimed:
+            claim = self.claim(0)
         return max(winner, self.tie(0), claim, log(max(self.claims, 1) / self.alpha))
 
     def good_enough(self, course: Course) -> Bools:
@@ -218,7 +222,10 @@ class Fold:
         self.now = -1
         self.won = self.tied = self.held = self.failed = 0
         self._measured = measured
-        self._claimed = np.zeros(contrasts, dtype=bool) if claimed is None else claimed
+        if claimed is None:
+            self._claimed = np.zeros(contrasts, dtype=bool)
+        else:
+            self._claimed = claimed
         self._needed = needed
         self.needed = needed(self)
 

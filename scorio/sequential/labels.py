@@ -252,13 +252,22 @@ def label_bets(
     chances = np.broadcast_to(np.asarray(chance, dtype=float), (steps,))
     if not ((chances > 0.0) & (chances <= 1.0)).all():
         raise ValueError("chance: give numbers above 0 and up to 1, those at which answers were chosen")
-    marked = ~np.isnan(labels).all(axis=0) if chosen is None else np.asarray(chosen, dtype=bool)
-    rho = _slopes(scores, labels, marked) if slope is None else np.full(steps, float(slope))
+    if chosen is None:
+        marked = ~np.isnan(labels).all(axis=0)
+    else:
+        marked = np.asarray(chosen, dtype=bool)
+    if slope is None:
+        rho = _slopes(scores, labels, marked)
+    else:
+        rho = np.full(steps, float(slope))
     ends = [_corrected(scores, labels, marked, chances, rho, worth) for worth in (0.0, 1.0)]
     low, high = ends[0][0], ends[1][0]
     if models == 2:
         low, high = low - ends[1][1], high - ends[0][1]
-    weight = np.ones(steps) if stake is None else np.asarray(stake, dtype=float)
+    if stake is None:
+        weight = np.ones(steps)
+    else:
+        weight = np.asarray(stake, dtype=float)
     return LabelBets(low, high, rho, weight, models / float(chances.min(initial=1.0)), groups, doubted)
 
 

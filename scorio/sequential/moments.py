@@ -123,7 +123,9 @@ class ScorePrior:
         """
         total = n + self.strength
         a = (self.strength * self.m1 + sx) / total
-        b = a if sxx is sx else (self.strength * self.m2 + sxx) / total
+        b = a
+        if sxx is not sx:
+            b = (self.strength * self.m2 + sxx) / total
         return (b - a * a) * total / (total + 1.0)
 
 
@@ -173,7 +175,9 @@ def avg_variance(n: Integers | Floats, sx: Floats, sxx: Floats, size: int, p1: f
     """
     total = n + size
     a = (size * p1 + sx) / total
-    b = a if sxx is sx else (size * p2 + sxx) / total
+    b = a
+    if sxx is not sx:
+        b = (size * p2 + sxx) / total
     scale = (n > 0) * (total / np.maximum(n, 1))
     return scale**2 * (b - a * a) / (total + 1.0)
 

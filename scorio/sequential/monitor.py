@@ -64,7 +64,10 @@ class _Intake:
 
     def _of_number(self, outcome: Any, cells: Cells) -> int:
         low, high = self.scale.ends
-        number = float(outcome) if isinstance(outcome, (Real, np.bool_)) else low - 1.0
+        if isinstance(outcome, (Real, np.bool_)):
+            number = float(outcome)
+        else:
+            number = low - 1.0
         if not low <= number <= high:
             nan = ""
             if number != number:
@@ -282,7 +285,10 @@ class ScoreMonitor:
     ) -> None:
         self._intake, self._against, self._confidence = _Intake(weights, range, missing), against, confidence
         self._name, self._asked = name, 0
-        self._questions = None if questions is None else _Questions(questions, order)
+        if questions is None:
+            self._questions = None
+        else:
+            self._questions = _Questions(questions, order)
         if self._questions is None:
             self._course = self._stream(_FIRST_STREAM)
         else:

@@ -122,7 +122,10 @@ def look_at_score(
 
     found = _with_groups(weighted_mean(scores, shares, groups), groups)
     mean, error, freedom = float(found.mean), float(found.error), max(found.freedom, 1.0)
-    answers = mean * (1.0 - mean) / error**2 if error > 0.0 else float(found.units)
+    if error > 0.0:
+        answers = mean * (1.0 - mean) / error**2
+    else:
+        answers = float(found.units)
     t = float(stdtrit(freedom, 0.5 + confidence / 2.0))
     middle = (mean + t**2 / (2.0 * answers)) / (1.0 + t**2 / answers)
     reach = t / (1.0 + t**2 / answers) * sqrt(mean * (1.0 - mean) / answers + t**2 / (4.0 * answers**2))
@@ -130,7 +133,10 @@ def look_at_score(
     if against is not None:
         error = sqrt(max(against * (1.0 - against), 0.0) / answers)
         distance = abs(mean - against)
-        p_value = 2.0 * float(stdtr(freedom, -distance / error)) if error > 0.0 else float(distance == 0.0)
+        if error > 0.0:
+            p_value = 2.0 * float(stdtr(freedom, -distance / error))
+        else:
+            p_value = float(distance == 0.0)
     name = "Wilson, with groups"
     if groups is None:
         name = "Wilson"

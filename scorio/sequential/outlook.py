@@ -334,7 +334,9 @@ class _Boundaries:
         self._tie = np.full(variance.shape, -np.inf)
         self._enough = np.full(variance.shape, np.inf)
         if equivalence is not None:
-            n = scores.asked(grid) if scores.population else grid
+            n = grid
+            if scores.population:
+                n = scores.asked(grid)
             at_margin = tie_variance(0.5 * equivalence, variance, variance, n, equivalence)
             self._tie = tie_boundary(at_margin, equivalence, exp(-levels.tie(tied)))
             self._tie[:, early] = -np.inf
@@ -345,7 +347,9 @@ class _Boundaries:
         self._holds, self._fails = np.full((2, *variance.shape), np.inf)
         for margin in np.unique(contrasts.claim[contrasts.claimed]).tolist():
             rows = contrasts.claim == margin
-            n = scores.asked(grid) if scores.population else grid
+            n = grid
+            if scores.population:
+                n = scores.asked(grid)
             at_margin = tie_variance(margin, variance[rows], variance[rows], n, margin)
             self._holds[rows] = _least_enough(at_margin, levels.claim(called.held), margin)
             self._fails[rows] = _least_enough(at_margin, levels.claim(called.failed), margin) + 2.0 * margin

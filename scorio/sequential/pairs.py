@@ -84,7 +84,10 @@ class Reader(ABC):
         centred: bool = False,
     ) -> None:
         self.cells = cells
-        self.margins = None if equivalence is None else np.broadcast_to(floats(equivalence), contrasts)
+        if equivalence is None:
+            self.margins = None
+        else:
+            self.margins = np.broadcast_to(floats(equivalence), contrasts)
         self._guard = guard
         self.target: Target = target
         self.progress = np.zeros(contrasts, dtype=np.int64)
@@ -119,7 +122,10 @@ class Reader(ABC):
         blocks = []
         for begin, end in self.cells.pieces(start, stop):
             shared = end <= self.cells.sequence.shared
-            read = self._read_shared if shared else self._read_rounds
+            if shared:
+                read = self._read_shared
+            else:
+                read = self._read_rounds
             blocks.append(read(contrasts, begin, end))
         if len(blocks) == 1:
             return blocks[0]
@@ -249,7 +255,10 @@ class PairReader(Reader):
         if not path.whole(asked):
             (least_a, least_b), (most_a, most_b) = map(both.sides, path.bounds(asked))
             slack = np.maximum(difference - (least_a - most_b), most_a - least_b - difference)
-        step = np.ones(1) if self.margins is None else self._typical_step(pairs, first)
+        if self.margins is None:
+            step = np.ones(1)
+        else:
+            step = self._typical_step(pairs, first)
         single = both.sum(path.repeats) == 0.0
 
         def as_read(path: PathBlock) -> ContrastBlock:
@@ -391,5 +400,7 @@ class ScoreReader(Reader):
         """Return scores minus the numbers; `spread` is that over clusters."""
         weight, questions = self.cells.repeat_weight, self.cells.sequence.questions
         block = score_block(path, questions, self.target, spread, weight, asked, self._guard)
-        margins = None if self.margins is None else self.margins[contrasts, None]
+        margins = None
+        if self.margins is not None:
+            margins = self.margins[contrasts, None]
         return block.less(self._values[contrasts, None], margins)

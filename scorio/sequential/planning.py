@@ -92,7 +92,9 @@ class SampleSize(Named):
 
     def __str__(self) -> str:
         """Say power, trials and the trials of a fixed-length test."""
-        fixed = "" if self.fixed_trials is None else f"; a fixed test needs {self.fixed_trials} for power 0.8"
+        fixed = ""
+        if self.fixed_trials is not None:
+            fixed = f"; a fixed test needs {self.fixed_trials} for power 0.8"
         return (
             f"gap {self.gap:g}: power {self.power:.2f} within {self.limit} trials of each model, median "
             f"{self.median:.0f} (80 %: {self.low:.0f} to {self.high:.0f}){fixed}"
@@ -165,7 +167,9 @@ def forecast(
     models = BoardScores(
         latest.mean[:, 0], start.repeat(2), covariance_of(cells, noise), noise, none, none + 1.0, questions
     )
-    early = 0.0 * late if cells.binary else late
+    early = late
+    if cells.binary:
+        early = 0.0 * late
     bets = AnswerBets([cells], RunSequence.of_task(sequence), [1.0], [0], [1])
     bets.read(np.zeros(1, dtype=np.int64), 0, steps)
     pair = OpenContrasts.of_pairs([0], [1], block.variance[:, -1], start, early, late, bets.squares)

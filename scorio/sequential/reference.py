@@ -178,7 +178,9 @@ class ReferenceReader(Reader):
         sums = np.stack([np.broadcast_to(part.sum(axis=1)[:, None], shape) for part in fixed])
         sums[0] = live.total - sums[0]
         count = np.broadcast_to(both.sum(axis=1)[:, None], shape)
-        spread = None if self._clusters is None else self._clusters.spread_of(gap, both)
+        spread = None
+        if self._clusters is not None:
+            spread = self._clusters.spread_of(gap, both)
         # What the reference was not asked is no answer that the other lacks.
         asked = count + np.logical_not(begun.known(models)).sum(axis=1)[:, None]
         return self._of_sums(contrasts, live, sums, count, spread, asked, np.zeros((contrasts.size, 1)), stop)
@@ -201,7 +203,10 @@ class ReferenceReader(Reader):
         slack = (most + asked - live.seen + gone) / c
         single = np.maximum(live.r, self._results.drawn[3, rows]) == 0.0
         of_questions = Spread(np.maximum(sums[1], 0.0), np.ones(1))
-        step = np.ones(1) if self.margins is None else self._typical_step(contrasts, first)
+        if self.margins is None:
+            step = np.ones(1)
+        else:
+            step = self._typical_step(contrasts, first)
 
         def as_read(live: PathBlock, held: Floats) -> ContrastBlock:
             wider, avg_wider, trust, repeats = held[:, rows]

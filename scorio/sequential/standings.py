@@ -95,7 +95,10 @@ class Standings(Named):
         width = max(len(name) for name in (*self.names, "model"))
         lines = [f"{'model':<{width}}   score  interval            rank"]
         for name, _, score, low, high, best, worst in zip(*self.rows().values(), strict=True):
-            rank = f"{best}" if best == worst else f"{best}-{worst}"
+            if best == worst:
+                rank = f"{best}"
+            else:
+                rank = f"{best}-{worst}"
             lines.append(f"{name:<{width}}  {score:6.4f}  [{low:.4f}, {high:.4f}]    {rank}")
         lines.append(
             f"{len(self.open)} of {len(self.names) * (len(self.names) - 1) // 2} pairs are open; "
@@ -239,7 +242,9 @@ def standings(told: Board, settings: Settings) -> Standings:
         if said == VerdictCode.OPEN:
             undecided.append((names[i], names[j]))
             continue
-        sign = "=" if said == VerdictCode.TIE else ">"
+        sign = ">"
+        if said == VerdictCode.TIE:
+            sign = "="
         verdicts[f"{names[i]} {sign} {names[j]}"] = int(fold.decided_at[pair])
         if said != VerdictCode.TIE:
             better.append((i, j))

@@ -113,7 +113,10 @@ class TrialSequence:
             raise ValueError(f"order must be a permutation of 0..M-1, got {self.order.tolist()[:10]}…")
         self.seed = own
         self.own_rounds = own is not None
-        self.shared = (1 + samples_per_prompt) * self.questions if self.own_rounds else sys.maxsize
+        if self.own_rounds:
+            self.shared = (1 + samples_per_prompt) * self.questions
+        else:
+            self.shared = sys.maxsize
         self._pass = np.repeat(self.order, samples_per_prompt)  # how every round begins
         self._own: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
         self._kept: dict[int, dict[int, int]] = {}  # own steps of models, with the questions of a stored run
@@ -152,7 +155,10 @@ class TrialSequence:
         steps = max(steps, len(self) + len(self) // 2)
         while len(self) < steps:
             if self._passes == 0:
-                positions = first_pass(self.questions) if self.early_repeats else np.arange(self.questions)
+                if self.early_repeats:
+                    positions = first_pass(self.questions)
+                else:
+                    positions = np.arange(self.questions)
                 self._repeats = positions.size - self.questions
             else:
                 positions = self._next_passes(steps - len(self))
@@ -284,7 +290,10 @@ class TrialSequence:
         if start // self.questions == stop // self.questions and not start < first_end <= stop:
             return np.zeros(stop - start, dtype=np.bool_)
         steps = np.arange(start + 1, stop + 1)
-        least = self.questions if self._repeats == 0 else self.questions + 1
+        if self._repeats == 0:
+            least = self.questions
+        else:
+            least = self.questions + 1
         of_blocks = (steps - self.questions) % (self.questions * self.samples_per_prompt) == 0
         ends_first = (steps == first_end) & (self._repeats < self.questions)
         return np.asarray((of_blocks & (steps >= least)) | ends_first)
@@ -345,7 +354,10 @@ class RunSequence:
         generators = np.random.SeedSequence(seed or 0).spawn(len(sizes))
         sequences = []
         for size, generator, rounds in zip(sizes, generators, own or [False] * len(sizes), strict=True):
-            order = np.arange(size) if seed is None else np.random.default_rng(generator).permutation(size)
+            if seed is None:
+                order = np.arange(size)
+            else:
+                order = np.random.default_rng(generator).permutation(size)
             rounds_seed = own_seed if rounds else None
             sequences.append(
                 TrialSequence(order, samples_per_prompt, rounds_seed, early_repeats=early_repeats)
@@ -373,7 +385,9 @@ class RunSequence:
             self.sequences[0].ensure(steps)
             return
         while self._task.size < steps:
-            width = 1 if self._rounds == 0 else self.sequences[0].samples_per_prompt
+            width = 1
+            if self._rounds != 0:
+                width = self.sequences[0].samples_per_prompt
             tasks = np.repeat(np.arange(len(self.sizes)), self.sizes)
             fraction = np.concatenate([(np.arange(size) + 0.5) / size for size in self.sizes])
             local = np.concatenate([np.arange(size) * width + self._rounds * size for size in self.sizes])
@@ -400,7 +414,10 @@ class RunSequence:
         first = self.sequences[0]
         steps = np.arange(start + 1, stop + 1)
         repeats = first.early_repeats and any(first_pass(size).size > size for size in self.sizes)
-        least = self.questions + 1 if repeats else self.questions
+        if repeats:
+            least = self.questions + 1
+        else:
+            least = self.questions
         of_blocks = (steps - self.questions) % (self.questions * first.samples_per_prompt) == 0
         return np.asarray(of_blocks & (steps >= least))
 

@@ -124,7 +124,10 @@ def pair_separation(
 def _block_orders(coins: Coins, grid: NDArray[np.intp], block: ReplicateBlock) -> Floats:
     """Return the number of correct orders, of ties, and the sum of |z| at each N, shape (3, G)."""
     sums = np.zeros((3, len(grid)))
-    sign = 1 if coins.means[0] > coins.means[1] else -1
+    if coins.means[0] > coins.means[1]:
+        sign = 1
+    else:
+        sign = -1
     right = np.zeros((block.length, *coins.p.shape), dtype=np.int64)
     for step, (n, more) in enumerate(zip(grid, np.diff(grid, prepend=0), strict=True)):
         right += block.rng.binomial(more, coins.p, size=right.shape)

@@ -150,8 +150,14 @@ class BetaUpdate:
     """
 
     def __init__(self, a: ArrayLike | None = None, b: ArrayLike | None = None, shift: float = 1.0) -> None:
-        self.a = np.arange(4.0, 12.0) if a is None else np.array(a, dtype=np.float64)
-        self.b = np.arange(11.0, 3.0, -1.0) if b is None else np.array(b, dtype=np.float64)
+        if a is None:
+            self.a = np.arange(4.0, 12.0)
+        else:
+            self.a = np.array(a, dtype=np.float64)
+        if b is None:
+            self.b = np.arange(11.0, 3.0, -1.0)
+        else:
+            self.b = np.array(b, dtype=np.float64)
         self.shift = shift
         if self.a.ndim != 1 or self.a.shape != self.b.shape:
             raise ValueError(f"a and b must be lists of one length, got {self.a} and {self.b}")

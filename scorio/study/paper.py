@@ -84,7 +84,10 @@ class Chart:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         with needed("matplotlib", "save").rc_context(_SAME_FILE):
             for path in paths:
-                date = {"Date": None} if path.suffix == ".svg" else {}
+                if path.suffix == ".svg":
+                    date = {"Date": None}
+                else:
+                    date = {}
                 axes.figure.savefig(path, dpi=150, bbox_inches="tight", metadata=date)
         close_plot(axes)
 
@@ -228,7 +231,9 @@ def _settling_row(result: Convergence) -> list[Any]:
     shares = [result.never, cdf[max(trials // 4, 1) - 1], cdf[max(trials // 2, 1) - 1]]
     never, quarter, half = (f"{share:.3f}" for share in shares)
     means = f"{result.mean:.1f}", f"{result.mean_at_least:.1f}"
-    worst = "never" if result.never else result.at.max()
+    worst = "never"
+    if not result.never:
+        worst = result.at.max()
     return [result.metric.label, never, *means, quarter, half, worst]
 
 
@@ -323,7 +328,10 @@ def write_page(
         If matplotlib is missing.
     """
     positive("scale", scale), whole("jobs", jobs)
-    benchmarks = {} if data is None else read_outcomes(data)
+    if data is not None:
+        benchmarks = read_outcomes(data)
+    else:
+        benchmarks = {}
     needed("matplotlib.pyplot", "the page")
     folder.mkdir(parents=True, exist_ok=True)
     source = files("scorio.study").joinpath("paper.txt").read_text(encoding="utf-8")

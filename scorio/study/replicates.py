@@ -68,7 +68,9 @@ def run_blocks(
     length, root = block_length(cells), seed_sequence(seed)
     starts = range(0, replicates, length)
     blocks = [(number, min(length, replicates - start)) for number, start in enumerate(starts)]
-    share = 1 if executor is None else -(-len(blocks) // _TASKS)
+    share = 1
+    if executor is not None:
+        share = -(-len(blocks) // _TASKS)
     spans = [blocks[start : start + share] for start in range(0, len(blocks), share)]
     task = partial(_run_span, work, length, root)
     for results in map(task, spans) if executor is None else executor.map(task, spans):

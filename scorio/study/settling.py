@@ -48,7 +48,10 @@ class RankTrajectory:
         See :func:`scorio.study.convergence` for the definition and `confirm`.
         """
         differs = np.any(self.ranks != competition_ranks(-np.asarray(gold)), axis=1)
-        last = self.trials[0] - 1 if not differs.any() else self.trials[differs][-1]
+        if not differs.any():
+            last = self.trials[0] - 1
+        else:
+            last = self.trials[differs][-1]
         settled = int(_settled(np.array([last]), int(self.trials[-1]), confirm)[0])
         if settled == NEVER:
             return None
@@ -100,7 +103,9 @@ def _trajectory(scores: Integers, metric: Metric, tolerance: int) -> RankTraject
     sums = np.cumsum(scores, axis=2, dtype=np.int64)
     ranks = []
     for n in range(metric.first, trials + 1):
-        margin = tolerance if metric.linear else metric.tolerance(n, questions)
+        margin = tolerance
+        if not metric.linear:
+            margin = metric.tolerance(n, questions)
         ranks.append(competition_ranks(metric.keys(sums[:, :, n - 1], n), margin))
     return RankTrajectory(metric, np.arange(metric.first, trials + 1), np.stack(ranks))
 

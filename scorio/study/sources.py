@@ -53,7 +53,10 @@ class Coins:
         if self.p.ndim != 2 or self.p.size == 0 or not inside.all():
             raise ValueError(f"p must be a matrix, models by questions, of numbers in [0, 1]; got {p!r}")
         rows = self.p.mean(axis=1)
-        self.means = rows if means is None else np.array(means, dtype=np.float64)
+        if means is None:
+            self.means = rows
+        else:
+            self.means = np.array(means, dtype=np.float64)
         if self.means.shape != rows.shape or not np.all(np.abs(self.means - rows) <= 1e-9):
             raise ValueError(f"means must be the means of the rows of p {rows}, got {self.means}")
         self.models, self.questions = self.p.shape
@@ -255,11 +258,17 @@ class Bootstrap(Source):
         trials: int | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
-        values = np.array([0.0, 1.0]) if weights is None else numbers("weights", weights, "one a category")
+        if weights is None:
+            values = np.array([0.0, 1.0])
+        else:
+            values = numbers("weights", weights, "one a category")
         tensor = read_trials("outcomes", outcomes, values.size, None, models=True)
         one_of("resampling", resampling, get_args(Resampling))
         self.models, self.questions, self.recorded = tensor.shape
-        self.trials = self.recorded if trials is None else whole("trials", trials)
+        if trials is None:
+            self.trials = self.recorded
+        else:
+            self.trials = whole("trials", trials)
         if resampling == "permuted-columns" and self.trials > self.recorded:
             raise ValueError(f"trials must be at most the {self.recorded} recorded ones, got {trials!r}")
         self.resampling, self.binary = resampling, weights is None

@@ -64,7 +64,10 @@ def geo_spectrum_at_k(trials: Counted, k: int, lam: float = 0.5, weights: Floats
     passed = pass_at_k(trials, k)
     if lam == 1.0:
         return passed
-    scores = _bank.mg_scores(k) if weights is None else _bank.cumulative_scores(weights)
+    if weights is None:
+        scores = _bank.mg_scores(k)
+    else:
+        scores = _bank.cumulative_scores(weights)
     summary = trials.mean(_spectrum(trials, k, scores))
     return _blend(passed, summary, lam, 1.0 - lam)
 

@@ -72,7 +72,9 @@ def bayes(
     mu, sigma : ndarray, shape (...)
     """
     w, unit = _in_range(w)
-    trials = counts if prior_counts is None else counts + prior_counts
+    trials = counts
+    if prior_counts is not None:
+        trials = counts + prior_counts
 
     def moments(columns: Floats) -> Moments:
         posterior = columns + 1.0
@@ -199,7 +201,10 @@ def _columns(counts: Integers) -> Floats:
 
 def _sum(columns: Floats, w: Floats | None = None) -> Floats:
     """Sum over categories, weighted by `w`, in one order whatever the shape: equal counts give equal sums."""
-    total = columns[0] if w is None else columns[0] * w[0]
+    if w is None:
+        total = columns[0]
+    else:
+        total = columns[0] * w[0]
     for k in range(1, len(columns)):
         total = total + (columns[k] if w is None else columns[k] * w[k])
     return np.asarray(total)
@@ -293,7 +298,10 @@ def max_at_k_posterior(
     """
     if k == 1:
         return bayes(counts, w, prior_counts, question_weights)
-    posterior = counts + 1 if prior_counts is None else counts + prior_counts + 1
+    if prior_counts is None:
+        posterior = counts + 1
+    else:
+        posterior = counts + prior_counts + 1
     w, unit = _in_range(w)
     top, gaps, below = _levels(w)
     at_most = posterior @ below

@@ -104,7 +104,10 @@ def geo_spectrum_at_k_posterior(
     trials: Counted, k: int, lam: float = 0.5, weights: Floats | None = None, prior: Prior = UNIFORM
 ) -> Moments:
     """GeoSpectrum of new trials, by the delta method at the dataset's means."""
-    scores = _bank.mg_scores(k) if weights is None else _bank.cumulative_scores(weights)
+    if weights is None:
+        scores = _bank.mg_scores(k)
+    else:
+        scores = _bank.cumulative_scores(weights)
     if lam == 1.0:
         return pass_at_k_posterior(trials, k, prior)
     if lam == 0.0 or scores[-1] == 0.0:
