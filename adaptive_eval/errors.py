@@ -135,7 +135,8 @@ class Problem:
         place = ""
         if self.line is not None:
             place = f"line {self.line}: "
-        place += f"{self.path}: " if self.path else ""
+        if self.path:
+            place += f"{self.path}: "
         return f"{place}{self.message} [{self.code}]"
 
 

@@ -304,7 +304,9 @@ def shown_call(call: Any) -> str:
 
 def _shown_part(part: Any) -> str:
     if not isinstance(part, Mapping) or "text" in part:
-        return str(part["text"] if isinstance(part, Mapping) else part)
+        if isinstance(part, Mapping):
+            return str(part["text"])
+        return str(part)
     kind = str(part.get("type", ""))
     inner = part.get(kind)
     if inner is None:  # the Responses API has it without a frame
@@ -339,7 +341,8 @@ class Message:
     @classmethod
     def of(cls, sent: Mapping[str, Any]) -> Message:
         """Return a message from how it is sent."""
-        role, content = str(sent["role"]), sent.get("content")
+        role = str(sent["role"])
+        content = sent.get("content")
         if isinstance(content, str) and sent.keys() == {"role", "content"}:
             return Message(role, content)
         return Message(role, content_text(content), whole=sent)
@@ -379,7 +382,8 @@ class Conversation(tuple[Message, ...]):
     ) -> Self:
         """Put messages and fields together."""
         made = super().__new__(cls, messages)
-        made.fields, made.image_tokens = dict(fields), image_tokens
+        made.fields = dict(fields)
+        made.image_tokens = image_tokens
         return made
 
 

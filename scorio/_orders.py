@@ -69,7 +69,8 @@ def lehmer_unhash(hash_value: int, n: int) -> list[int]:
     """
     if not 0 <= hash_value < factorial(n):
         raise ValueError(f"hash_value must be in 0..{factorial(n) - 1} for n = {n}; got {hash_value!r}")
-    left, permutation = list(range(n)), []
+    left = list(range(n))
+    permutation = []
     for size in range(n, 0, -1):
         place, hash_value = divmod(hash_value, factorial(size - 1))
         permutation.append(left.pop(place))
@@ -215,7 +216,8 @@ def unhash_ranking(h: int, n: int) -> list[int]:
     numbers = ordered_bell(n)
     if not 0 <= h < numbers[n]:
         raise ValueError(f"h must be in 0..{numbers[n] - 1} for n = {n}; got {h!r}")
-    ranks, left = [0] * n, list(range(n))
+    ranks = [0] * n
+    left = list(range(n))
     while left:
         size = 1
         while h >= (with_size := _rankings_with_first(len(left), size, numbers)):

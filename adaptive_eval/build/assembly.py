@@ -201,7 +201,8 @@ class Built:
 
     def with_stored_answers(self) -> Built:
         """Return the same with the stored answers that judges compare with."""
-        base, meta = self.config.base_dir, self.continued or {}
+        base = self.config.base_dir
+        meta = self.continued or {}
         tasks = [with_stored_answers(task, self.scorers[task.name], base, meta) for task in self.tasks]
         return replace(self, tasks=tuple(tasks))
 
@@ -365,7 +366,8 @@ class Built:
             model.name: self.config.samples(model, self.samples_per_prompt) for model in self.config.models
         }
         with writer.reader() as reader:
-            unfinished, fastest = reader.unfinished(), reader.fastest_answers()
+            unfinished = reader.unfinished()
+            fastest = reader.fastest_answers()
         return Runner(
             session,
             writer,

@@ -98,7 +98,8 @@ def _lettered(question: Question, first: int | None) -> str:
     number = question.target.strip()
     if first is None or not number.isdecimal():
         return question.target
-    place, letters = int(number) - first, ascii_uppercase[: len(question.choices)]
+    place = int(number) - first
+    letters = ascii_uppercase[: len(question.choices)]
     if 0 <= place < len(letters):
         return letters[place]
     return question.target

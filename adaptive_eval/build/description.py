@@ -38,7 +38,8 @@ def misdescribed(meta: Mapping[str, str], spec: SessionSpec) -> Iterator[str]:
     is_ours = json.loads(meta["versions"]).get("adaptive-eval") == __version__  # else settings may be others
     try:
         config = written_config(meta)
-        stored, made = _stored(meta, spec), _made(config, meta, spec)
+        stored = _stored(meta, spec)
+        made = _made(config, meta, spec)
         if is_ours:
             stored[_HASH], made[_HASH] = meta[_HASH], config.hash()
     except (AdaptiveEvalError, *UNREADABLE) as error:
@@ -60,7 +61,8 @@ def _stored(meta: Mapping[str, str], spec: SessionSpec) -> dict[str, Any]:
 def _made(config: RunConfig, meta: Mapping[str, str], stored: SessionSpec) -> dict[str, Any]:
     """Return the same as the config says it; what it does not say is as it is stored."""
     spec = as_configured(config, stored)
-    told, scored = json.loads(meta["identity"]), json.loads(meta["scoring"])
+    told = json.loads(meta["identity"])
+    scored = json.loads(meta["scoring"])
     identity = config.trial_identity() | {"samples_per_request": spec.samples_per_prompt}
     identity |= rounds_identity(spec) | {"code": told.get("code")}
     for name, task in identity["tasks"].items():

@@ -88,7 +88,8 @@ class Grading:
 
     async def score(self, request: TrialRequest, completion: Completion) -> Score:
         """Return the category of `completion` as an answer to the trial's question."""
-        scoring, scorer = self._scoring[request.task], self._awaited.get(request.task)
+        scoring = self._scoring[request.task]
+        scorer = self._awaited.get(request.task)
         task = self._tasks[request.task]
         question = task.asked(task.by_id[request.question], request.seed, request.repeat)
         if scorer is None:

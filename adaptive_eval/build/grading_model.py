@@ -71,7 +71,8 @@ class GradingModelClient:
         repeat itself, another draw stands for it, so its cause is put on `bill` too. The chances of a
         verifier are no draws: asked again, they are the same.
         """
-        kind, model = self._scorer.kind, self._scorer.model
+        kind = self._scorer.kind
+        model = self._scorer.model
         sent = [replace(message, content=sendable(message.content)) for message in messages]
         failed = self._not_judged.pop(hash(tuple(sent)), [])
         parameters |= self._scorer.extra_body or {}
@@ -215,7 +216,8 @@ class GradingModelClient:
 
     def room(self, prompt: int) -> int | None:
         """Return how many answers can still be graded with prompts of so many tokens; None: any number."""
-        worst, each = self._amount(prompt, self._scorer.longest_reply), self._scorer.requests_each
+        worst = self._amount(prompt, self._scorer.longest_reply)
+        each = self._scorer.requests_each
         rooms = [
             (line.limit + _ROUNDING - line.spent) / (amount * each)
             for line, amount in self._limited(worst)

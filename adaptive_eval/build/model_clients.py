@@ -166,18 +166,24 @@ def prompt_bound(messages: Sequence[Message]) -> int:
             continue
         tokens += len(json.dumps(message.whole.get("tool_calls", "")))
         for part in message.media:
-            tokens += image if part["type"] == "image_url" else len(part["input_audio"]["data"]) // 20 + 512
+            if part["type"] == "image_url":
+                tokens += image
+            else:
+                tokens += len(part["input_audio"]["data"]) // 20 + 512
     return tokens
 
 
 def _function_endpoint(model: ModelConfig, function: Answerer) -> FunctionEndpoint:
+    concurrency = _MOST_THREADS
+    if model.concurrency != "auto":
+        concurrency = model.concurrency
     return FunctionEndpoint(
         model.name,
         function,
         url=model.addresses[0],
         parameters={**model.sampling.as_sent(), **model.extra_body},
         timeout=model.timeout.total,
-        concurrency=_MOST_THREADS if model.concurrency == "auto" else model.concurrency,
+        concurrency=concurrency,
     )
 
 
@@ -196,6 +202,10 @@ def endpoint_at(model: ModelConfig, address: str, run: str = "", notes: Path | N
     samples, batch = model.samples_per_request, None
     if model.batch is not None:
         batch = BatchOptions(f"{run} {model.name}", model.batch, notes)
+    if samples == "auto":
+        most_answers = MOST_SAMPLES
+    else:
+        most_answers = samples
     return _APIS[model.api](
         address,
         model.model_id,
@@ -208,7 +218,7 @@ def endpoint_at(model: ModelConfig, address: str, run: str = "", notes: Path | N
         total_timeout=model.timeout.total,
         idle_timeout=model.idle_timeout,
         concurrency=_most_in_flight(model),
-        most_answers=MOST_SAMPLES if samples == "auto" else samples,
+        most_answers=most_answers,
         batch=batch,
     )
 
@@ -290,7 +300,10 @@ def most_connections() -> int:
         with suppress(ValueError, OSError):  # macOS allows less than it says
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(1, (_ENOUGH if soft == resource.RLIM_INFINITY else soft) - _RESERVED)
+    limit = soft
+    if soft == resource.RLIM_INFINITY:
+        limit = _ENOUGH
+    return max(1, limit - _RESERVED)
 
 
 def concurrency_within(config: RunConfig, room: int) -> Mapping[str, int]:

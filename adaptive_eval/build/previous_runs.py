@@ -58,10 +58,13 @@ class Previous:
 
     def to_json(self) -> str:
         """Return everything as JSON."""
+        prior = None
+        if self.prior is not None:
+            prior = asdict(self.prior)
         data = {
             "settings": self.settings,
             "references": list(map(asdict, self.references)),
-            "prior": None if self.prior is None else asdict(self.prior),
+            "prior": prior,
         }
         return json.dumps(data, default=np.ndarray.tolist)
 
@@ -114,7 +117,10 @@ def previous_of(
     ]
     references = []
     for one in config.references:
-        references += (_series if one.series else _references)(one, config, wanted)
+        reader = _references
+        if one.series:
+            reader = _series
+        references += reader(one, config, wanted)
     prior = None
     if config.prior is not None:
         prior = _prior(config.prior, config, wanted)
@@ -201,7 +207,11 @@ def _latest_first(pattern: str | None, base: Path, own: str) -> list[Path]:
     Those that differ from the name `own` by lower numbers come first, the next lower one before all; then
     the others, the one that was started last first. Without a pattern only the former belong to the series.
     """
-    place = Path(f"{RUNS}/*" if pattern is None else pattern).expanduser() / RUN_FILE
+    if pattern is None:
+        wanted_runs = f"{RUNS}/*"
+    else:
+        wanted_runs = pattern
+    place = Path(wanted_runs).expanduser() / RUN_FILE
     found = (glob(str(folder / place)) for folder in (base, Path.cwd()))  # noqa: PTH207 - may be absolute
     files = {Path(file).resolve() for file in chain.from_iterable(found)}
     started = {}

@@ -68,7 +68,8 @@ class StoredTrials:
         table = self.tables.get((model, wanted.task.name))
         if table is None:
             return None
-        highest, shares = int(table.max()), wanted.shares
+        highest = int(table.max())
+        shares = wanted.shares
         categories = len(shares) - 4
         if highest >= categories:
             raise OutcomesError(
@@ -90,7 +91,8 @@ def trials_of_run(
     their ids.
     """
     with RunReader(directory) as reader:
-        meta, columns = reader.meta(), with_lost_draws(reader.outcomes(), reader)
+        meta = reader.meta()
+        columns = with_lost_draws(reader.outcomes(), reader)
         copies = {one.request.key for one in reader.trials(missing=True) if one.missing == COPY_REASON}
         texts = equal_texts(reader)
         is_grouped = bool(stored_groups(reader))
@@ -139,7 +141,8 @@ def _require_same_scoring(
     """Refuse categories that another scorer or rubric has made; a file that does not say is believed."""
     name = one.task.name
     if stored is not None:
-        before, now = _judging(stored, one.scoring), _judging(one.scoring, stored)
+        before = _judging(stored, one.scoring)
+        now = _judging(one.scoring, stored)
         found = difference({"tasks": {name: before}}, {"tasks": {name: now}})
         if found:
             listed = "\n".join(f"  {line}" for line in found)

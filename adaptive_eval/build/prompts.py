@@ -124,7 +124,11 @@ def kinds_in(asked: Conversation) -> set[str]:
     """
     kinds = {_PARTS[part["type"]] for message in asked for part in message.media}
     called = any(message.role == "tool" or "tool_calls" in (message.whole or ()) for message in asked)
-    return kinds | ({"tools"} if called or "tools" in asked.fields else set())
+    if called or "tools" in asked.fields:
+        tools = {"tools"}
+    else:
+        tools = set()
+    return kinds | tools
 
 
 def require_accepted(

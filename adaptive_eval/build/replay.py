@@ -146,7 +146,8 @@ def replay_log(
 
 
 def _spec(reader: RunReader) -> SessionSpec:
-    spec, meta = session_of_file(reader), reader.meta()
+    spec = session_of_file(reader)
+    meta = reader.meta()
     if meta.get(LABELS):
         spec = replace(spec, labels=LabelRecord.from_json(meta[LABELS]))
     if PREVIOUS not in meta:
@@ -173,7 +174,10 @@ class _Stored:
             results = None
             if latest is not None:
                 results = from_json(latest.results)
-            require_described(None if results is None else results.stop)
+            stop = None
+            if results is not None:
+                stop = results.stop
+            require_described(stop)
             decisions = still_valid(decision_from(record.body) for record in reader.decisions())
             changes = stored_changes(meta)
             scorings = list(map(_ranked, reader.scorings()))
@@ -219,7 +223,8 @@ class _Stored:
         for one in self.decisions:
             if not set(one.models) <= set(models):
                 yield f"decision: {_said(one)} is stored, and the run has no such model"
-        now, old = self._from_trials(made), self._from_trials(self.decisions)
+        now = self._from_trials(made)
+        old = self._from_trials(self.decisions)
         for mark, one in old.items():
             if mark not in now:
                 yield f"decision: {_said(one)} is stored, and the trials do not lead to it"
@@ -418,7 +423,8 @@ def _unlike(
         wrong = [field for field in compared if not _alike(getattr(line, field), getattr(made[name], field))]
         if wrong:
             field = wrong[0]
-            then, now = _written(getattr(line, field)), _written(getattr(made[name], field))
+            then = _written(getattr(line, field))
+            now = _written(getattr(made[name], field))
             more = ""
             if len(wrong) > 1:
                 more = f" (and {len(wrong) - 1} more)"

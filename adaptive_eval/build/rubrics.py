@@ -119,9 +119,12 @@ def require_same_scoring(
         listed = "\n".join(f"  {line}" for line in differences)
         options = _to_rescore(stored, now, tasks)
         command = f"adaptive-eval rescore {quote(str(directory))}{options}"
+        advice = ""
+        if options:
+            advice = f"To rank the stored answers by it: {command}. "
         raise RunMismatch(
             f"{directory}: its answers were scored in another way than the config now says:\n{listed}\n"
-            + (f"To rank the stored answers by it: {command}. " if options else "")
+            + advice
             + "To continue, undo the change, or start a new run with run --new."
         )
 
@@ -139,7 +142,8 @@ def _to_rescore(stored: Mapping[str, Any], now: Mapping[str, Any], tasks: Sequen
         changed -= of_it
         if of_it and any(one != written[0] or "thresholds_from" in one for one in written):
             return ""
-        found += f" --{name} {quote(json.dumps(written[0]))}" if of_it else ""
+        if of_it:
+            found += f" --{name} {quote(json.dumps(written[0]))}"
     if changed:
         return ""
     return found

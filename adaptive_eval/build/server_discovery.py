@@ -154,7 +154,8 @@ def file_source(pattern: str, folder: Path, *, every: float, timeout: float = 60
 def _read_files(pattern: str, folder: Path) -> Reading:
     parts = Path(pattern).expanduser().parts
     plain = list(takewhile(_MAGIC.isdisjoint, parts))
-    start, rest = folder.joinpath(*plain), "/".join(parts[len(plain) :])
+    start = folder.joinpath(*plain)
+    rest = "/".join(parts[len(plain) :])
     if not rest:
         return Reading(read_addresses(_content(start)))
     start.stat()  # OSError where the folder that the pattern begins in cannot be read

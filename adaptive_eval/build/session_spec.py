@@ -34,7 +34,8 @@ def as_configured(config: RunConfig, spec: SessionSpec) -> SessionSpec:
     tasks = []
     for task in spec.tasks:
         section = config.task(task.name)
-        weights, calls = section.rubric.category_weights, _calls(section)
+        weights = section.rubric.category_weights
+        calls = _calls(section)
         tasks.append(
             replace(task, weights=weights, budget=section.budget, weight=section.weight, calls=calls)
         )
@@ -88,11 +89,15 @@ def decided_spec(
     early_repeats: bool,
 ) -> SessionSpec:
     """Return the session of simulated or recorded models; uncapped, a cap of passes holds if it is named."""
+    if capped:
+        stopping = _capped(decisions.stopping, GoalSpec())
+    else:
+        stopping = decisions.stopping
     return SessionSpec(
         models=tuple(map(ModelSpec, names)),
         tasks=tasks,
         goal=decisions.goal,
-        stopping=_capped(decisions.stopping, GoalSpec()) if capped else decisions.stopping,
+        stopping=stopping,
         allocation=decisions.allocation,
         spend=decisions.spend,
         seed=seed,

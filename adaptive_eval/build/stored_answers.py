@@ -70,7 +70,8 @@ def _texts(
     texts: dict[str, list[str]] = {question.id: [] for question in task.questions}
     others: dict[str, None] = {}
     for record in reader.trials(model=model, task=there):
-        question, answer = task.by_id.get(record.request.question), record.completion
+        question = task.by_id.get(record.request.question)
+        answer = record.completion
         if question is None or answer is None:
             continue
         if answer.no_answer and (record.missing or not answer.finish_reason):

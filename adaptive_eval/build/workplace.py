@@ -43,7 +43,8 @@ async def _on_ray(built: Built, remark: Callable[[str], None]) -> AsyncIterator[
     from adaptive_eval.executors.ray_cluster import WorkerActors, watched
     from adaptive_eval.executors.remote import RemoteExecutor, Workers
 
-    section, setup = built.config.executor, setup_of(built)
+    section = built.config.executor
+    setup = setup_of(built)
     async with (
         built.grading as grading,
         RemoteExecutor(
@@ -84,7 +85,8 @@ def setup_of(built: Built) -> Setup:
     """
     from adaptive_eval.executors.worker import Setup
 
-    section, judged = built.config.executor, model_graded(built.scorers)
+    section = built.config.executor
+    judged = model_graded(built.scorers)
     tasks = tuple(task for task in built.tasks if task.name not in judged)
     scorers = {task.name: built.scorers[task.name] for task in tasks}
     rubrics = {task.name: built.rubrics[task.name] for task in tasks}

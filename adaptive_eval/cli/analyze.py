@@ -159,9 +159,14 @@ def _show_first(found: Results, trials: int) -> None:
     from adaptive_eval.views.headline import headline
     from adaptive_eval.views.verdicts import model_order, rank_column
 
-    models, questions = count(len(found.models), "model"), count(found.questions, "question")
+    models = count(len(found.models), "model")
+    questions = count(found.questions, "question")
     click.echo(f"{models}, {questions}, {count(trials, 'trial')}\n")
-    click.echo(f"{headline(found) if found.rule == FIXED else _in_sequence(found, 'At any look')}\n")
+    if found.rule == FIXED:
+        head = headline(found)
+    else:
+        head = _in_sequence(found, "At any look")
+    click.echo(f"{head}\n")
     ranks = rank_column(found)
     level = f"{trimmed(100 * found.confidence)} % interval"
     rows = []

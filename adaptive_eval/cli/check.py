@@ -52,7 +52,9 @@ def command(
         except ValueError:
             raise UsageError(f"--at-least {text!r} is not MODEL:SCORE, such as candidate:0.8") from None
         asked.append(claims.AtLeast(model, value))
-    rule, model, confidence = each["each_question"], each["model"], each["confidence"]
+    rule = each["each_question"]
+    model = each["model"]
+    confidence = each["confidence"]
     if rule is None and not (model is None and confidence is None):
         raise UsageError("--model and --confidence are about --each-question RIGHT of ANSWERS; give it")
     if rule is not None:

@@ -68,7 +68,8 @@ def command(run: Path, form: str | None, out: Path | None, push: str | None, **o
 
     A trial's weight is in every export: weight times score, summed over a model's trials, is its score.
     """
-    texts, part_rows = not options["no_texts"], options["part_rows"]
+    texts = not options["no_texts"]
+    part_rows = options["part_rows"]
     in_parts = form == "parquet" and out is not None and out.suffix.lower() != ".parquet"
     if push is not None and (form, out) != (None, None):
         raise UsageError("--push sends trials, report and card; leave --format and --out out")

@@ -73,21 +73,29 @@ def command(file: Path, **options: Any) -> None:
     models, asked = _models_of(options)
     alone = len(models) == 1
     name = options["task_name"] or _asked("--task", "Ready benchmark or file", "gsm8k")[0]
+    choose = None
+    if sys.stdin.isatty():
+        choose = _column
     task = task_of(
         name,
         folder,
         dataset=options["dataset"],
         scorer=options["scorer"],
         fields=options["fields"],
-        choose=_column if sys.stdin.isatty() else None,
+        choose=choose,
     )
+    run_name = "first-run"
+    if file.stem[:1].isalnum():
+        run_name = file.stem
     written: dict[str, Any] = {
-        "name": file.stem if file.stem[:1].isalnum() else "first-run",
+        "name": run_name,
         "models": models,
         "tasks": [task],
         "asked": asked,
     }
-    margin, trials, about = options["margin"], options["trials"], ""
+    margin = options["margin"]
+    trials = options["trials"]
+    about = ""
     draft = check(config_text(**written, margin=margin or USUAL, trials=None), folder)
     if margin is None or trials is None:
         margin, trials, about = _afforded(draft.spec, margin, trials, alone=alone)
@@ -97,9 +105,11 @@ def command(file: Path, **options: Any) -> None:
     schema.write_text(schema_text(), encoding="utf-8")
     file.write_text(SCHEMA_LINE + text, encoding="utf-8")
     if alone:
-        many, goal = "1 model", f"interval {2 * margin:g} wide"
+        many = "1 model"
+        goal = f"interval {2 * margin:g} wide"
     else:
-        many, goal = f"{len(models)} models", f"margin {margin:g}"
+        many = f"{len(models)} models"
+        goal = f"margin {margin:g}"
     click.echo(f"{file}: {many}, task {draft.tasks[0].name}, {goal}, budget {trials:,} trials. Next:")
     for step in ("validate", "plan", "run"):
         click.echo(f"  adaptive-eval {step} {file}")
@@ -109,7 +119,9 @@ def _models_of(options: Mapping[str, Any]) -> tuple[list[Listed], Asked]:
     """Return the models to compare, as named in full or as listed by servers, and how they are asked."""
     from adaptive_eval.run.new_config import list_models, named_models
 
-    asked, urls, wanted = asked_of(options), options["urls"], options["wanted"]
+    asked = asked_of(options)
+    urls = options["urls"]
+    wanted = options["wanted"]
     if wanted and not urls:
         return named_models(wanted, asked), asked
     urls = urls or _asked("--endpoint", "Servers, separated by spaces", "http://localhost:8000/v1")

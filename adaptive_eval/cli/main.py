@@ -148,7 +148,10 @@ def _with_code(error: AdaptiveEvalError) -> str:
     words = str(error)
     if isinstance(error, ConfigError):
         return words
-    return words + ("\n" if "\n" in words else " ") + f"[{error.code}]"
+    gap = " "
+    if "\n" in words:
+        gap = "\n"
+    return words + gap + f"[{error.code}]"
 
 
 def _open_streams() -> None:

@@ -68,7 +68,8 @@ def command(host: str, port: int, spec_file: str | None, **options: Any) -> None
 def _spec_from_options(options: Mapping[str, Any]) -> MimicSpec:
     from adaptive_eval.mimic.mimic_spec import spec_from_data
 
-    latency, key = options["latency"], options["api_key_env"]
+    latency = options["latency"]
+    key = options["api_key_env"]
     if not 0 <= latency < math.inf:
         raise UsageError(f"--latency {latency} is not a number of seconds from 0")
     models = []
@@ -102,7 +103,10 @@ def _spec_from_file(path: str) -> MimicSpec:
 
 
 def _announce(spec: MimicSpec, host: str, port: int) -> None:
-    base = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
+    named = host
+    if ":" in host:
+        named = f"[{host}]"
+    base = f"http://{named}:{port}/v1"
     question = {"role": "user", "content": "Is this coin biased?"}
     body = json.dumps({"model": spec.models[0].name, "messages": [question], "seed": 1})
     key = ' -H "Authorization: Bearer $KEY"'

@@ -61,7 +61,8 @@ def command(run: Path, display: str | None, as_json: bool, until: str | None, **
 
     The run file is only read. Ctrl-C ends the watching, not the run.
     """
-    once, bayes = options["once"], options["bayes"]
+    once = options["once"]
+    bayes = options["bayes"]
     if options["web"]:
         for name in given_options(("display", "as_json", "once", "until")):
             raise UsageError(f"--web and {name} cannot be combined; watch from a second terminal for {name}")
@@ -147,7 +148,10 @@ def _watch(views: Iterator[RunSummary], run: Path, display: str | None, bayes: b
         return view
     if live.display != "plain":
         report = run / "report.md"
-        live.console.print(render_summary(view, report if report.exists() else None, bayes=bayes))
+        page = None
+        if report.exists():
+            page = report
+        live.console.print(render_summary(view, page, bayes=bayes))
     if view.stop is None:
         click.echo(f"No process is running it. Continue it with: adaptive-eval run {run}", err=True)
     return view
@@ -157,7 +161,10 @@ def _list(folder: Path, as_json: bool) -> None:
     from adaptive_eval.views.web_runs import open_folder
 
     for row in open_folder(folder).rows():
-        click.echo(json.dumps(_row_data(row)) if as_json else _row_line(row))
+        if as_json:
+            click.echo(json.dumps(_row_data(row)))
+        else:
+            click.echo(_row_line(row))
     click.echo("These are stored results, not replayed: adaptive-eval validate RUN compares them.", err=True)
 
 
@@ -166,10 +173,13 @@ def _row_data(row: RunRow) -> dict[str, Any]:
     if summary is None:
         return {"run": row.key, "error": row.error}
     models = [line.model for line in summary.results.models]
+    stop = None
+    if summary.stop is not None:
+        stop = summary.stop.reason
     return {
         "run": row.key,
         "state": summary.state,
-        "stop": None if summary.stop is None else summary.stop.reason,
+        "stop": stop,
         "models": models,
         "trials": summary.results.trials,
         "pairs_decided": len(summary.decided_pairs),

@@ -157,7 +157,9 @@ def _setting(option: str) -> str | None:
     if key in of_run:
         return key
     holder = section_with(key, RunConfig)
-    return f"{holder}.{key}" if holder else None
+    if holder:
+        return f"{holder}.{key}"
+    return None
 
 
 def named(name: str, *examples: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
@@ -251,13 +253,17 @@ def asked_of(options: Mapping[str, Any]) -> Asked:
     from adaptive_eval.options.mistakes import looks_like_secret
     from adaptive_eval.run.new_config import Asked
 
-    temperature, variable = options["temperature"], options["api_key_env"]
+    temperature = options["temperature"]
+    variable = options["api_key_env"]
     if variable is not None and (looks_like_secret(variable) or is_random_token(variable)):
         raise UsageError("--api-key-env takes the name of a variable, and this looks like a key: export it")
+    chosen = temperature
+    if temperature == NO_TEMPERATURE:
+        chosen = None
     return Asked(
         api_key_env=variable,
         max_tokens=options["max_tokens"],
-        temperature=None if temperature == NO_TEMPERATURE else temperature,
+        temperature=chosen,
         system=options["system"],
     )
 
@@ -286,7 +292,8 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
     if "rename" not in options:
         return Choices(independent=_takes_copies_for_draws(options))
 
-    model, models = None, dict[Path, str]()
+    model = None
+    models = dict[Path, str]()
     for text in options["model"]:
         name, equals, file = text.rpartition("=")
         if equals and not Path(file).exists():

@@ -106,7 +106,8 @@ def command(**options: Any) -> None:
     calls, ties, trials. The code of real runs decides, in virtual time. -o changes every setting of goal,
     stopping and allocation. With CONFIG and --means, the config's goal and rule are measured on such coins.
     """
-    config_file, overrides = options["config_file"], options["overrides"]
+    config_file = options["config_file"]
+    overrides = options["overrides"]
     if config_file is None or given_options(("means",)):
         refuse_options(_OF_CONFIGS, "describes a config; give one, without --means")
         simulate_rule(options)
@@ -129,7 +130,10 @@ def command(**options: Any) -> None:
         else:
             bounded = "6 to 200 simulated runs a row (--replicates N for more)"
             given = options["replicates"]
-            show_plan(spec, assumed, found, bounded if given is None else f"{given} simulated runs")
+            number = bounded
+            if given is not None:
+                number = f"{given} simulated runs"
+            show_plan(spec, assumed, found, number)
 
 
 def _require_verdicts(spec: SessionSpec) -> None:
@@ -144,7 +148,8 @@ def _margins(spec: SessionSpec, given: Sequence[float]) -> list[float | None]:
     """Return the margins to compare, the config's own first."""
     from adaptive_eval.cli.planning import UNIT_MARGIN, unit_margin
 
-    unit, of_goal = spec.scale[1], unit_margin(spec)
+    unit = spec.scale[1]
+    of_goal = unit_margin(spec)
     own = None
     if of_goal is not None:
         own = of_goal * unit
@@ -222,8 +227,10 @@ def _simulated(
     latency = None
     if options["latency"] is not None:
         latency = Latency(options["latency"], options["latency_sigma"], options["latency_factor"])
-    policy, flight = spec.allocation.models, (options["in_flight"], latency)
-    result, others = simulator.run(spec, answers, policy, *flight), {}
+    policy = spec.allocation.models
+    flight = (options["in_flight"], latency)
+    result = simulator.run(spec, answers, policy, *flight)
+    others = {}
     if policy == "round-robin" and result.one_by_one:
         others["uniform"] = float(result.uniform_total.mean())
     elif policy != "uniform":

@@ -100,7 +100,8 @@ def _show_budgets(rows: Iterable[tuple[float, Rate, float]], spec: SessionSpec) 
 
 def _safe_words(budget: float | None, reached: Rate) -> str:
     """Return the budget that reaches the goal with a good chance, or that none does."""
-    chance, replicates = f"{CHANCE:.0%}", reached.total
+    chance = f"{CHANCE:.0%}"
+    replicates = reached.total
     basis = f"by {replicates} simulated runs, with {CHANCE_CONFIDENCE:.0%} confidence"
     more = max(200, 5 * replicates)
     if budget is not None:
@@ -120,7 +121,8 @@ def _worst_case(worst: PlanRow, kind: str) -> str:
     rest = f"{worst.trials.median:,.0f} trials, goal reached in {per_cent(worst.resolved.share)}"
     rest += f" ({worst.runs} runs)."
     if kind == "not-worse":
-        held, failed = per_cent(worst.held, 1), per_cent(worst.winners - worst.held, 1)
+        held = per_cent(worst.held, 1)
+        failed = per_cent(worst.winners - worst.held, 1)
         return f"If all models were worse by exactly the margin: {held} of claims hold, {failed} fail, {rest}"
     cases = {"threshold": ("exactly at the threshold", "model called")}
     case, error = cases.get(kind, ("equally good", "winner"))
@@ -137,10 +139,14 @@ def _cells(row: PlanRow, kind: str) -> dict[str, str]:
         verdicts = "holds/fails/open"
         shares = "/".join(map(_whole, [row.held, row.winners - row.held, row.open]))
     if kind == "width":
-        verdicts, shares = "measured/open", "/".join(map(_whole, [row.ties, row.open]))
+        verdicts = "measured/open"
+        shares = "/".join(map(_whole, [row.ties, row.open]))
+    margin = "none"
+    if row.margin is not None:
+        margin = f"{row.margin:g}"
     cells = {
         "<policy": row.policy,
-        "margin": "none" if row.margin is None else f"{row.margin:g}",
+        "margin": margin,
         "runs": str(row.runs),
         "trials": _trials(row),
         "80 % of runs": f"{row.trials.low:,.0f}–{row.trials.high:,.0f}",

@@ -37,7 +37,9 @@ Usage: TypeAlias = Mapping[str, float]
 
 def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
     """Gather the assumptions: what is stated, else a previous run, else the config's mimic server."""
-    config, spec, previous = built.config, built.spec, options["previous"]
+    config = built.config
+    spec = built.spec
+    previous = options["previous"]
     mimic, coins = config.mimic, _coins(built)
     recorded, columns = _previous(previous)
     measured_bytes = None
@@ -48,7 +50,8 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
         place = config.prior.from_
         folder = config.base_dir / Path(place).expanduser()
         lengths = run_columns(folder) if folder.is_dir() else None  # a file has no lengths
-    spread, correlation = options["spread"], options["correlation"]
+    spread = options["spread"]
+    correlation = options["correlation"]
     if spread is None:
         spread = next((coin.spread for coin in coins.values()), 8.0)
     if correlation is None:
@@ -58,8 +61,10 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
     means, sources = _scores(built, options["stated"], recorded, coins)
     if recorded is not None:
         scored = [name for name in spec.names if name in recorded.models and name not in means]
-        sources += [f"score of {', '.join(scored)}: from {previous}"] if scored else []
-        sources += [copies_words(recorded.copies)] if recorded.copies else []
+        if scored:
+            sources += [f"score of {', '.join(scored)}: from {previous}"]
+        if recorded.copies:
+            sources += [copies_words(recorded.copies)]
     if not means and recorded is None:
         means, words = _unknown_scores(built)
         sources.append(words)
@@ -115,13 +120,15 @@ def _scores(
     if recorded is not None:
         return means, sources
     drawn = {name: _mean(coin) for name, coin in coins.items() if name not in means}
-    sources += [f"score of {', '.join(drawn)}: the config's mimic"] if drawn else []
+    if drawn:
+        sources += [f"score of {', '.join(drawn)}: the config's mimic"]
     return {**drawn, **means}, sources
 
 
 def _unknown_scores(built: Built) -> tuple[dict[str, float], str]:
     """Return means of models of which nothing is known, and words that say them."""
-    spec, kind = built.spec, sole_kind(built.spec)
+    spec = built.spec
+    kind = sole_kind(built.spec)
     margin = unit_margin(spec) or UNIT_MARGIN
     taken = "0.5 is assumed, where an interval is widest"
     assumed = 0.0
@@ -150,7 +157,8 @@ def _equal(built: Built, answers: AnswerSource, spread: float, correlation: floa
 
     They are equally good, or with the goal not-worse, worse than the baseline by the margin.
     """
-    spec, kind = built.spec, sole_kind(built.spec)
+    spec = built.spec
+    kind = sole_kind(built.spec)
     if kind == "width":
         return None
     origin, unit = spec.scale
@@ -192,7 +200,8 @@ def _of_mimic(built: Built, coin: ModelOptions | None) -> Usage:
     mimic = built.config.mimic
     if coin is None or mimic is None:
         return {}
-    latency, tokens = coin.latency or mimic.latency, coin.tokens or mimic.tokens
+    latency = coin.latency or mimic.latency
+    tokens = coin.tokens or mimic.tokens
     factor = 1.0 + _mean(coin) * (latency.correct_factor - 1.0)
     return {
         "completion": tokens.completion_median * exp(0.5 * tokens.completion_sigma**2),
@@ -208,8 +217,13 @@ def _prompt_estimate(built: Built) -> float:
 
 def _workload(model: ModelConfig, spec: ModelSpec, usage: Usage, measured_bytes: float | None) -> Workload:
     """Return what a trial takes; an answer of unknown length is as long as it may be."""
-    prompt, answer, limit = usage["prompt"], usage.get("completion"), spec.max_tokens
-    least_usd = _usd(spec, prompt, 0.0 if answer is None else answer)
+    prompt = usage["prompt"]
+    answer = usage.get("completion")
+    limit = spec.max_tokens
+    tokens = answer
+    if answer is None:
+        tokens = 0.0
+    least_usd = _usd(spec, prompt, tokens)
     if answer is None and limit is not None:
         answer = float(limit)
     usd = _usd(spec, prompt, answer)
@@ -217,7 +231,10 @@ def _workload(model: ModelConfig, spec: ModelSpec, usage: Usage, measured_bytes:
     latency = None
     if model.batch is None:
         latency = usage.get("latency")
-    seconds, rate = None if latency is None else latency / model.in_flight, model.rate_limit
+    seconds = None
+    if latency is not None:
+        seconds = latency / model.in_flight
+    rate = model.rate_limit
     if seconds is not None and rate is not None:
         if rate.requests_per_minute is not None:
             seconds = max(seconds, 60.0 / rate.requests_per_minute)
@@ -278,5 +295,8 @@ def _about_tokens(
     lines = []
     for words, names in said.items():
         of_all = len(names) == len(built.spec.models)
-        lines.append(words if of_all else f"{words} ({', '.join(names)})")
+        if of_all:
+            lines.append(words)
+        else:
+            lines.append(f"{words} ({', '.join(names)})")
     return lines

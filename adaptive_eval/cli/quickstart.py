@@ -36,7 +36,8 @@ def command(options: tuple[str, ...]) -> int:
     elsewhere = any(option.startswith("--out") for option in options)
     if code == 0 and not elsewhere:
         click.echo("\nNext")
-        called, width = _called(), max(len(arguments) for arguments, _ in _NEXT)
+        called = _called()
+        width = max(len(arguments) for arguments, _ in _NEXT)
         for arguments, purpose in _NEXT:
             click.echo(f"  {called} {arguments:<{width}}  {purpose}")
     return code

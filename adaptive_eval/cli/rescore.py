@@ -124,7 +124,10 @@ def _specs(rubrics: tuple[str, ...], scorer: str | None, name: str | None) -> li
     specs = []
     sections: list[RubricConfig | None] = list(map(read_rubric, rubrics))
     for rubric in sections or [None]:
-        parts = [kind, "" if rubric is None else rubric.label]
+        label = ""
+        if rubric is not None:
+            label = rubric.label
+        parts = [kind, label]
         specs.append(RescoringSpec(name or " + ".join(filter(None, parts)), rubric, section))
     names = [spec.name for spec in specs]
     if len(set(names)) < len(names):

@@ -104,7 +104,8 @@ def _run_one_line(out: Path | None, overrides: tuple[str, ...], options: Mapping
 
 def _written(options: Mapping[str, Any]) -> tuple[Path, bool]:
     """Write the config of models and tasks that options name; return its file, and whether it is new."""
-    models, tasks = options["models"], options["tasks"]
+    models = options["models"]
+    tasks = options["tasks"]
     if not models or not tasks:
         raise click.UsageError("name a config or the directory of a run, or give --model URL#NAME and --task")
     from adaptive_eval.run.new_config import write_one_line

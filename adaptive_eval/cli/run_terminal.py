@@ -124,7 +124,9 @@ class _Watcher:
     """Turns the engine's events into views."""
 
     def __init__(self, header: RunHeader, live: LiveView, say: Callable[[str], None]) -> None:
-        self._seen, self._live, self._say = Seen(header), live, say
+        self._seen = Seen(header)
+        self._live = live
+        self._say = say
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Decided):

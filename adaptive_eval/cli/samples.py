@@ -68,7 +68,10 @@ def command(run: Path, compare: tuple[str, str] | None, as_json: bool, **options
         for name in compare or ():
             _known("compare", name, list(about.models))
         missing = True if options["missing"] else None
-        asked |= {"missing": missing, "discarded": True if options["discarded"] else None}
+        discarded = None
+        if options["discarded"]:
+            discarded = True
+        asked |= {"missing": missing, "discarded": discarded}
         trials = reader.trials(**asked, newest_first=options["newest"], limit=most)
         rows: Iterable[tuple[TrialRecord, ...]] = ((one,) for one in trials)
         if compare:

@@ -184,7 +184,11 @@ def _check(
     built = build(config).with_stored_answers()
     say(f"config     {config_file}: fine")
     for task in built.tasks:
-        asked = questions_words([task.name] if task.name in built.spec.tasks_in_rounds else [], 1)
+        if task.name in built.spec.tasks_in_rounds:
+            in_rounds = [task.name]
+        else:
+            in_rounds = []
+        asked = questions_words(in_rounds, 1)
         say(f"task       {task.name}: {len(task.questions)} questions from {task.source}, {asked}")
     check_budgets(built.spec)
     warnings += [*spec_warnings(built.spec), *unpinned(config)]

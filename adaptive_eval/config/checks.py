@@ -118,7 +118,8 @@ def _room(model: ModelConfig, limit: RateLimit | None, place: Place) -> Found:
     tokens = None
     if limit is not None:
         tokens = limit.tokens_per_minute
-    longest, place = model.sampling.token_limit, (*place, "tokens_per_minute")
+    longest = model.sampling.token_limit
+    place = (*place, "tokens_per_minute")
     if tokens is None:
         return
     if longest is None:
@@ -165,7 +166,8 @@ _CHECKS: tuple[Callable[[RunConfig], Found], ...] = (
 
 
 def _endpoints(config: RunConfig, model: ModelConfig, here: Place) -> Found:
-    path, urls = (*here, "endpoints"), model.addresses
+    path = (*here, "endpoints")
+    urls = model.addresses
     for position, url in enumerate(urls):
         if url in urls[:position]:
             yield (*path, position), twice(f"{shown(url)} appears twice")
@@ -204,7 +206,8 @@ def _function(config: RunConfig, model: ModelConfig, here: Place) -> Found:
 
 
 def _requests(config: RunConfig, model: ModelConfig, here: Place) -> Found:
-    sampling, given = model.sampling, model.sampling.as_sent()
+    sampling = model.sampling
+    given = model.sampling.as_sent()
     if model.provider is not None:  # those of the file are written out by now
         yield (*here, "provider"), "is read from the file only; set endpoints and api_key_env instead"
     if {"max_tokens", "max_completion_tokens"} <= given.keys():
@@ -276,7 +279,9 @@ def _of_the_api(api: str, given: Mapping[str, Any], path: Place) -> Found:
 
 def _samples(config: RunConfig, model: ModelConfig, here: Place) -> Found:
     """Yield why a model cannot be asked for several answers at once."""
-    wanted, most, here = model.samples_per_request, model.concurrency, (*here, "samples_per_request")
+    wanted = model.samples_per_request
+    most = model.concurrency
+    here = (*here, "samples_per_request")
     if wanted == 1:
         return
     if any(task.solver is not None or task.answers is not None for task in config.tasks):
@@ -490,7 +495,8 @@ def _rubric(config: RunConfig, task: TaskConfig, rubric: RubricConfig, path: Pla
     if rubric.range is not None:
         yield from _numbers(task, rubric, rubric.range, path)
     yield from _thresholds(rubric, path, steers=steers)
-    schema, given = rubric.schema_definition, getattr(task.scorer, "range", None)
+    schema = rubric.schema_definition
+    given = getattr(task.scorer, "range", None)
     needed = {"is_correct"} if schema is None else schema.signals
     if given is not None and rubric.range is None and "is_correct" in needed:
         words = "needs right or wrong, and the scorer's range makes scores numbers; leave one of both out"
@@ -543,7 +549,8 @@ def _signal(signal: str, config: RunConfig, task: TaskConfig) -> Iterator[str]:
         return
     recorded = {*LOGGED_SIGNALS, *(f"{CHECK}{name}" for name in getattr(task.scorer, "parts", ()))}
     for kind, signals in _OF_SCORERS.items():
-        recorded |= signals if task.scorer.has(kind) else set()
+        if task.scorer.has(kind):
+            recorded |= signals
     if not task.scorer.has("python") and signal not in recorded:
         known = ", ".join(sorted(LOGGED_SIGNALS))
         yield f"needs the signal {shown(signal)}, which nothing records; there are {known}"

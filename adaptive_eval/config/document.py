@@ -131,7 +131,10 @@ def _unreadable(error: MarkedYAMLError, text: str, line: int | None) -> Problem:
         said, line = "no setting; write NAME: VALUE, with a space after the colon", (line or 1) - 1
     else:
         said = words
-    return Problem("", f"not readable as YAML: {said}", None if line is None else line + 1)
+    shown = None
+    if line is not None:
+        shown = line + 1
+    return Problem("", f"not readable as YAML: {said}", shown)
 
 
 def _column(line: str) -> int:
@@ -238,7 +241,8 @@ class _Reader:
             if not isinstance(key_node, ScalarNode) or key_node.tag != _TAG + "str":
                 self._complain(path, "a key here is not text; put it in quotes", key_node)
                 continue
-            key, line = key_node.value, key_node.start_mark.line + 1
+            key = key_node.value
+            line = key_node.start_mark.line + 1
             if key in first_line:
                 words = f"this key is already on line {first_line[key]}; keep one of the two"
                 self._complain((*path, key), words, key_node, "config/twice")
@@ -404,7 +408,8 @@ def apply_overrides(data: Any, overrides: Sequence[Override]) -> Any:
 def _with(data: Any, path: Place, value: Any) -> Any:
     if not path:
         return value
-    first, rest = path[0], path[1:]
+    first = path[0]
+    rest = path[1:]
     if isinstance(first, int) and isinstance(data, tuple):
         return (*data[:first], _with(data[first], rest, value), *data[first + 1 :])
     old = data

@@ -98,7 +98,8 @@ def _checked(
     if base_dir is not None:
         base = Path(base_dir).absolute()
     unknown: list[tuple[Place, str]] = []
-    read, document = document, written_out(document, base, unknown)
+    read = document
+    document = written_out(document, base, unknown)
     data = document.data
     given, unreadable = read_overrides(overrides, data)
     collected = _Collected(document, given)
@@ -157,7 +158,8 @@ def _without(data: Any, path: Place) -> Any:
     """Return data without the setting at `path`; items stay in their lists, or others would move up."""
     if not path:
         return data
-    first, rest = path[0], path[1:]
+    first = path[0]
+    rest = path[1:]
     if isinstance(data, tuple) and isinstance(first, int) and rest:
         return (*data[:first], _without(data[first], rest), *data[first + 1 :])
     if not isinstance(data, dict) or first not in data:

@@ -306,8 +306,11 @@ Section.whole = RunConfig
 
 
 def _task_identity(task: TaskConfig, run_seed: int) -> dict[str, Any]:
+    solver = None
+    if task.solver is not None:
+        solver = task.solver.model_dump()
     return {
-        "solver": None if task.solver is None else task.solver.model_dump(),
+        "solver": solver,
         "prompt": json.loads(json.dumps(task.prompt)),
         "system": task.system,
         "limit": task.limit,
@@ -352,7 +355,10 @@ def _compare(before: Any, now: Any, place: str) -> Iterator[str]:
             value = now
         is_plain = not isinstance(value, Mapping) and not place.endswith(_OF_FILES)
         about = _ABOUT_ROUNDS if place == "rounds" else ""
-        yield f"{place.removeprefix('code.')} {what}" + (f": {_repr(value)}{about}" if is_plain else "")
+        shown = ""
+        if is_plain:
+            shown = f": {_repr(value)}{about}"
+        yield f"{place.removeprefix('code.')} {what}" + shown
     elif before != now and place.endswith(": dataset"):
         yield f"{place.removesuffix('dataset')}the questions or right answers of its dataset have changed"
     elif before != now:

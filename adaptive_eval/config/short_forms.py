@@ -59,7 +59,8 @@ def written_out(document: Document, base: Path | None, problems: Problems) -> Do
     if not isinstance(data, Mapping):
         return document
     written = dict(data)
-    tasks, models = data.get("tasks"), data.get("models")
+    tasks = data.get("tasks")
+    models = data.get("models")
     if isinstance(tasks, tuple):
         found = [_with_benchmark(task, ("tasks", place), problems) for place, task in enumerate(tasks)]
         written["tasks"] = tuple(found)

@@ -54,7 +54,8 @@ class SessionAnswers(Answers):
             run_sequence, cells = shared.run_sequence, shared.cells
         clusters = [task.clusters for task in spec.tasks]
         guard = -log(1.0 - spec.stopping.confidence)
-        asked, target = len(spec.models), spec.stopping.target
+        asked = len(spec.models)
+        target = spec.stopping.target
         super().__init__(run_sequence, cells, asked, spec.task_weights, target, clusters, guard)
         if spec.by_cost:
             self.costs = np.zeros(self.answers.shape)
@@ -84,7 +85,8 @@ class SessionAnswers(Answers):
 
     def fill_next(self, model: int) -> bool:
         """Complete a model's next index, also while a log is replayed; return False if it needs a trial."""
-        index, determinism = self.complete[model], self.determinism
+        index = self.complete[model]
+        determinism = self.determinism
         if index >= self.run_sequence.laid_out(model) or not determinism.needs_no_trial(model, index):
             return False
         self.filled[model] += 1

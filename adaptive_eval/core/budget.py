@@ -121,7 +121,8 @@ class Account:
         """Return the limits that pay none of these trials, each with the least that one of them may take."""
         found = {}
         for name, (amount, unit) in _QUANTITIES.items():
-            limit, least = getattr(self.limits, name), min(map(amount, trials)) / unit
+            limit = getattr(self.limits, name)
+            least = min(map(amount, trials)) / unit
             if limit is not None and least > limit:
                 found[name] = limit, least
         return found
@@ -147,7 +148,10 @@ class Account:
     def presume_billed(self, amount: Amount, times: int = 1, *, fitted: bool = False) -> None:
         """Count requests without an answer that may have been billed: of `fitted` ones what has room."""
         for _ in range(times):
-            self.presumed.add(self._fitting(amount) if fitted else amount)
+            if fitted:
+                self.presumed.add(self._fitting(amount))
+            else:
+                self.presumed.add(amount)
 
     def _fitting(self, amount: Amount) -> Amount:
         """Return as much of an amount as fits under the limits."""
@@ -249,7 +253,10 @@ class Budget:
             prompt = self._bound(task, question) + self._beyond_prompt[model]
         completion = self._most_completion[model] * self.spec.tasks[task].calls
         price = self.spec.models[model].price
-        return Amount(prompt, completion, 0 if price is None else price.most(prompt, completion))
+        usd = 0
+        if price is not None:
+            usd = price.most(prompt, completion)
+        return Amount(prompt, completion, usd)
 
     def _bound(self, task: int, question: int) -> int:
         bounds = self.spec.tasks[task].prompt_bounds

@@ -43,7 +43,8 @@ def results_by_labels(
 
 def further_labels(look: LabelLook, results: Results) -> list[Further]:
     """Return of each open pair how many more labels would decide it."""
-    place, found = {name: row for row, name in enumerate(look.spec.names)}, []
+    place = {name: row for row, name in enumerate(look.spec.names)}
+    found = []
     have = 0.0
     if look.judged.chosen.size:
         have = float(look.judged.chosen.mean())
@@ -126,16 +127,19 @@ def _judged(spec: SessionSpec, board: SessionAnswers, record: LabelRecord) -> Ju
         last = int(steps[-1]) + 1
     place = np.full(last, -1)
     place[steps] = np.arange(steps.size)
-    chosen, chance = np.zeros(steps.size, dtype=bool), np.full(steps.size, record.chance)
+    chosen = np.zeros(steps.size, dtype=bool)
+    chance = np.full(steps.size, record.chance)
     for step, of_step in record.chosen:
         chosen[place[step]] = True
         chance[place[step]] = of_step
     task = board.run_sequence.task(0, last)[steps].astype(np.int64)
     names = spec.names
-    models, shape = {name: row for row, name in enumerate(names)}, (len(names), steps.size)
+    models = {name: row for row, name in enumerate(names)}
+    shape = (len(names), steps.size)
     category = np.stack([_answers(board.answers[row], steps) for row in range(len(names))])
     judge = np.full(shape, np.nan)
-    there, doubted = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    there = np.zeros(shape, dtype=bool)
+    doubted = np.zeros(shape, dtype=bool)
     read = _readable(board.run_sequence, steps)
     for row, name in enumerate(names):
         there[row] = (steps < record.progress.get(name, 0)) & (category[row] != Mark.KNOWN) & read
@@ -145,7 +149,8 @@ def _judged(spec: SessionSpec, board: SessionAnswers, record: LabelRecord) -> Ju
         doubted[row] = _doubted(board, row, steps)
     label = np.full(shape, np.nan)
     for name, step, score in record.labels:
-        row, at = models[name], int(place[step])
+        row = models[name]
+        at = int(place[step])
         if category[row, at] == Mark.DROPPED:
             continue
         label[row, at] = unit_score(spec.tasks[int(task[at])].weights, score)
@@ -160,7 +165,10 @@ def _judged(spec: SessionSpec, board: SessionAnswers, record: LabelRecord) -> Ju
 
 
 def _answers(answers: Ints, steps: Ints) -> Ints:
-    wide = np.full(max(int(steps[-1]) + 1 if steps.size else 0, answers.size), -1)
+    end = 0
+    if steps.size:
+        end = int(steps[-1]) + 1
+    wide = np.full(max(end, answers.size), -1)
     wide[: answers.size] = answers
     return wide[steps]
 
@@ -170,7 +178,8 @@ def _doubted(board: SessionAnswers, row: int, steps: Ints) -> Bools:
     last = 0
     if steps.size:
         last = int(steps[-1]) + 1
-    found, task = np.zeros(last, dtype=bool), board.run_sequence.task(0, last)
+    found = np.zeros(last, dtype=bool)
+    task = board.run_sequence.task(0, last)
     for number, cells in enumerate(board.cells):
         if cells.copied is not None:
             places = np.flatnonzero(task == number)[: cells.copied.shape[1]]

@@ -54,7 +54,8 @@ def forecast(
     # Once the cap has ended the run, the question is what a higher one would bring.
     cap = HORIZON_PASSES if ended else spec.stopping.max_passes or HORIZON_PASSES
     rng = np.random.default_rng((spec.seed, budget.completed))
-    needed, horizon = _needed(goal.condition, fold.verdict.size, rows), cap * spec.questions
+    needed = _needed(goal.condition, fold.verdict.size, rows)
+    horizon = cap * spec.questions
     calls = simulate_board(comparison, rows, needed, horizon=horizon, rng=rng, paths=PATHS)
     unasked = _unasked(comparison, states, calls.until)  # (L, paths)
     more = unasked + np.array(states.in_flight)[:, None]
@@ -64,20 +65,24 @@ def forecast(
         np.array([[one.prompt, one.completion, one.usd / PICODOLLARS] for one in spent]) / done[:, None]
     )
     costs = per_trial.T[:, :, None] * more  # (3, L, paths)
-    tokens, usd = costs[:2].sum(axis=(0, 1)), costs[2].sum(axis=0)
+    tokens = costs[:2].sum(axis=(0, 1))
+    usd = costs[2].sum(axis=0)
     # A budget has reserved the cost of the trials in flight already.
     unreserved = per_trial.T[:, :, None] * unasked
     within = calls.done & _affordable(budget.run, unasked.sum(axis=0), unreserved.sum(axis=1))
     for model, account in enumerate(budget.models):
         within &= _affordable(account, unasked[model], unreserved[:, model])
     reached = np.where(calls.done, budget.completed + more.sum(axis=0), np.inf)
+    cost = None
+    if budget.priced:
+        cost = range_of(usd)
     return RunForecast(
         open_pairs=int(fold.needed.sum()),
         chances=_chances(reached, budget.completed),
         resolved_within_budget=float(within.mean()),
         trials=range_of(more.sum(axis=0)),
         tokens=range_of(tokens),
-        usd=range_of(usd) if budget.priced else None,
+        usd=cost,
         pairs=_of_pairs(comparison, rows, calls.steps.T, horizon),
     )
 
@@ -107,7 +112,8 @@ def _of_pairs(
     """Return the forecast, up to a step, of each simulated pair that is needed now."""
     spec = comparison.spec
     rows, steps = rows[comparison.fold.needed[rows]], steps[comparison.fold.needed[rows]]
-    goal, models = comparison.contrasts, len(spec.models)
+    goal = comparison.contrasts
+    models = len(spec.models)
     asked = np.zeros(rows.size)  # models of each that are asked: references and numbers are not
     for side in (goal.first[rows], goal.second[rows]):
         asked += (side >= 0) & (side < models)

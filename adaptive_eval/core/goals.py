@@ -242,7 +242,10 @@ def rank_ranges(goal: Goal, verdict: NDArray[np.integer], models: int) -> list[t
     has_winner = ((verdict == VerdictCode.BETTER) & ~goal.claimed) | (verdict == VerdictCode.WORSE)
     for row in np.flatnonzero(~goal.single & has_winner).tolist():
         pair = (first[row], second[row])
-        won.append(pair if verdict[row] == VerdictCode.BETTER else pair[::-1])
+        if verdict[row] == VerdictCode.BETTER:
+            won.append(pair)
+        else:
+            won.append(pair[::-1])
     return rank_intervals(models, won)
 
 

@@ -136,7 +136,8 @@ class LabelLook(OneLook):
 
     def _claim(self, first: int, second: int, margin: float) -> Looks:
         """Test whether a model is worse by more than the margin, or by less: each by one-sided bets."""
-        look, bets = self._difference(first, second), self.bets([first, second])
+        look = self._difference(first, second)
+        bets = self.bets([first, second])
         if look.estimate > -margin:
             side = 1
         else:
@@ -157,7 +158,8 @@ class LabelLook(OneLook):
 
     def _task(self, number: int) -> TaskResult:
         task = self.spec.tasks[number]
-        origin, unit = min(task.weights), max(task.weights) - min(task.weights)
+        origin = min(task.weights)
+        unit = max(task.weights) - min(task.weights)
         lines = []
         for model, name in enumerate(self.spec.names):
             bets = self.bets([model], number)
@@ -180,7 +182,8 @@ class LabelLook(OneLook):
         else:
             gap = gap[0] - gap[1]
         known = ~np.isnan(gap)
-        gap, size = gap[known], len(models)
+        gap = gap[known]
+        size = len(models)
         if not gap.size:
             return 0, float("nan"), -float(size), float(size)
         ones = np.ones(gap.size)
@@ -199,8 +202,10 @@ class LabelLook(OneLook):
         if known.sum() < 2:
             return None
         bets = self.bets([first, second])
-        predicted, actual = bets.slope[-1] * x[known], y[known]
-        stake, have = bets.stake[known], max(float(part.chosen.mean()), LEAST_SHARE)
+        predicted = bets.slope[-1] * x[known]
+        actual = y[known]
+        stake = bets.stake[known]
+        have = max(float(part.chosen.mean()), LEAST_SHARE)
         scale = 1.0
         if bets.groups is not None:  # a cluster is bet on once, so that its questions win less
             now = expected_log_e(predicted, actual, stake, have, at.size)

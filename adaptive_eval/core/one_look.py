@@ -101,7 +101,8 @@ class OneLook:
         spec, answers = self.spec, self.answers
         lines = []
         for row, name in enumerate(spec.names):
-            trials, lost = int(answers.number[row].sum()), int(answers.lost[row].sum())
+            trials = int(answers.number[row].sum())
+            lost = int(answers.lost[row].sum())
             line = ModelResult(
                 model=name,
                 state="active",
@@ -223,7 +224,8 @@ class OneLook:
     def _tests(self) -> Looks:
         """Return the tests of the goal's contrasts; estimates are differences, or scores."""
         size = self._goal.first.size
-        names, figures = np.full(size, "", dtype=object), np.zeros((4, size))
+        names = np.full(size, "", dtype=object)
+        figures = np.zeros((4, size))
         for rows, (name, *values) in self._by_kind():
             names[rows], figures[:, rows] = name, values
         estimate, low, high, p_value = figures
@@ -253,7 +255,8 @@ class OneLook:
 
     def _differences(self, first: Ints, second: Ints, margin: float = 0.0) -> Looks:
         """Test pairs; lost answers count as the worst of one model and the best of the other, both ways."""
-        answers, confidence = self.answers, self.spec.stopping.confidence
+        answers = self.answers
+        confidence = self.spec.stopping.confidence
         single = self._alike and answers.single and not margin
         some_lost = answers.some_lost[first].any() or answers.some_lost[second].any()
         ends = []
@@ -268,7 +271,8 @@ class OneLook:
         return found._replace(estimate=self._scores[model])
 
     def _score_on(self, model: int, here: slice, shares: Floats, against: float | None = None) -> Looks:
-        answers, confidence = self.answers, self.spec.stopping.confidence
+        answers = self.answers
+        confidence = self.spec.stopping.confidence
         groups = None
         if self._groups is not None:
             groups = np.unique(self._groups[here], return_inverse=True)[1]
@@ -280,7 +284,9 @@ class OneLook:
 
     def _verdicts(self, tests: Looks) -> tuple[Ints, Floats]:
         """Return verdicts, and the level at which each contrast was tested: by Holm, or each by itself."""
-        stopping, goal, margin = self.spec.stopping, self._goal, self.spec.margin
+        stopping = self.spec.stopping
+        goal = self._goal
+        margin = self.spec.margin
         verdicts = np.full(goal.first.size, VerdictCode.OPEN, dtype=np.int64)
         levels = np.full(goal.first.size, 1.0 - stopping.confidence)
         for family in (goal.claimed, ~goal.claimed & ~goal.measured):  # claims are a family of their own
@@ -309,7 +315,8 @@ class OneLook:
     def _pairs(self, tests: Looks, verdicts: Ints, levels: Floats) -> tuple[PairResult, ...]:
         goal, answers = self._goal, self.answers
         origin, unit = self.spec.scale
-        shift, value = np.where(goal.measured, origin, 0.0), np.where(goal.measured, 0.0, goal.value)
+        shift = np.where(goal.measured, origin, 0.0)
+        value = np.where(goal.measured, 0.0, goal.value)
         trials = np.minimum(answers.trials[goal.first], answers.trials[goal.partner])
         evidence = -np.log(np.maximum(tests.p_value, _LEAST_P))
         columns = {
@@ -328,10 +335,13 @@ class OneLook:
         return tuple(pair_results(self.spec, goal, verdicts, columns))
 
     def _task(self, number: int) -> TaskResult:
-        task, here = self.spec.tasks[number], self.spec.columns[number]
+        task = self.spec.tasks[number]
+        here = self.spec.columns[number]
         size = len(task.questions)
-        origin, unit = min(task.weights), max(task.weights) - min(task.weights)
-        shares, lines = np.full(size, 1.0 / size), []
+        origin = min(task.weights)
+        unit = max(task.weights) - min(task.weights)
+        shares = np.full(size, 1.0 / size)
+        lines = []
         for model, score in enumerate(self._of_task(number).tolist()):
             look = self._score_on(model, here, shares)
             ends = (origin + unit * end for end in (score, float(look.low), float(look.high)))

@@ -111,7 +111,8 @@ def _tasks(comparison: SessionContrasts) -> tuple[TaskResult, ...]:
     found = []
     for number, (task, weight) in enumerate(zip(spec.tasks, spec.task_weights, strict=True)):
         estimate = comparison.answers.task_scores(number)
-        origin, unit = min(task.weights), max(task.weights) - min(task.weights)
+        origin = min(task.weights)
+        unit = max(task.weights) - min(task.weights)
         known = estimate.questions[:, 0] > 0
         ends = [shown_where(known, origin + unit * end) for end in _score_interval(comparison, estimate)]
         low, score, high = (end.tolist() for end in ends)
@@ -127,7 +128,9 @@ def _score_interval(
 
     `measured` are the models whose scores are measured to a width.
     """
-    score, variance, intervals = estimate.difference[:, 0], estimate.variance[:, 0], comparison.intervals
+    score = estimate.difference[:, 0]
+    variance = estimate.variance[:, 0]
+    intervals = comparison.intervals
     radius = intervals.of_scores(variance)
     if measured is not None and measured.any():
         radius = np.where(measured, intervals.of_scores(variance, measured=True), radius)
@@ -137,7 +140,9 @@ def _score_interval(
 
 def _within_verdicts(comparison: SessionContrasts, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return intervals of scores within those at which the scores were measured or called by bets."""
-    goal, verdict, margin = comparison.contrasts, comparison.fold.verdict, comparison.margin or 0.0
+    goal = comparison.contrasts
+    verdict = comparison.fold.verdict
+    margin = comparison.margin or 0.0
     least_of, most_of = comparison.interval()
     for row in np.flatnonzero(goal.measured & (verdict == VerdictCode.TIE)).tolist():
         model = goal.first[row]
@@ -145,7 +150,10 @@ def _within_verdicts(comparison: SessionContrasts, low: Floats, high: Floats) ->
             low[model] = max(low[model], least_of[row])
             high[model] = min(high[model], most_of[row])
     for row in np.flatnonzero(comparison.courses.bets & (verdict != VerdictCode.OPEN)).tolist():
-        model, beyond = goal.first[row], margin if verdict[row] == VerdictCode.TIE else 0.0
+        model = goal.first[row]
+        beyond = 0.0
+        if verdict[row] == VerdictCode.TIE:
+            beyond = margin
         least, most = goal.value[row] - beyond, goal.value[row] + beyond
         if verdict[row] != VerdictCode.WORSE and high[model] > least:
             low[model] = max(low[model], least)
@@ -155,7 +163,8 @@ def _within_verdicts(comparison: SessionContrasts, low: Floats, high: Floats) ->
 
 
 def _plugin(comparison: SessionContrasts) -> RulePlugin | None:
-    name, rule = comparison.spec.stopping.rule, comparison.rule
+    name = comparison.spec.stopping.rule
+    rule = comparison.rule
     if not comparison.spec.stopping.own_rule:
         return None
     return RulePlugin(package_of(RULE_GROUP, name), rule.promise, rule.fixed_threshold is None)
@@ -171,7 +180,8 @@ def _models(
     low, score, high = _score_interval(comparison, estimate, measured)
     low, high = _within_verdicts(comparison, low, high)
     mu, sigma = board.posterior()
-    trials, seen = board.trial_counts(), board.seen()
+    trials = board.trial_counts()
+    seen = board.seen()
     known = (estimate.questions[:, 0] > 0) & (trials > 0)
     ranks = positions(np.where(known, score, -np.inf))
     intervals = rank_ranges(comparison.contrasts, comparison.fold.verdict, len(spec.names))
@@ -211,7 +221,8 @@ FIXED_POWER = 0.9
 
 def _pass_cost(comparison: SessionContrasts, budget: Budget) -> float | None:
     """Return what one trial of every question of every model costs, if the run decides by it."""
-    answers, asked = comparison.answers, np.arange(len(comparison.spec.models))
+    answers = comparison.answers
+    asked = np.arange(len(comparison.spec.models))
     if answers.costs is None:
         return None
     return budget.in_units(sum(float(cells.cost(asked).sum()) for cells in answers.cells))
@@ -233,7 +244,8 @@ def _with_missing(board: SessionAnswers, model: int, score: float) -> dict[str, 
         mean = _mean_of_means(total, answered)
         fall += weight * (mean - _mean_of_means(total, answered + missing))
         rise += weight * (_mean_of_means(total + missing, answered + missing) - mean)
-    worst, best = max(score - fall, 0.0), min(score + rise, 1.0)
+    worst = max(score - fall, 0.0)
+    best = min(score + rise, 1.0)
     return {"score_if_missing_wrong": origin + unit * worst, "score_if_missing_right": origin + unit * best}
 
 
@@ -251,6 +263,9 @@ def _dealings(budget: Budget, states: ModelStates, model: int) -> dict[str, Any]
         source = spec.references[model - len(spec.models)].source
         none = dict.fromkeys(("issued", "missing", "after_stop", "prompt_tokens", "completion_tokens"), 0)
         return {**none, "state": "reference", "usd": None, "note": source}
+    usd = None
+    if budget.priced:
+        usd = budget.usd(model)
     return {
         "state": _state(states, model),
         "issued": states.issued[model] - states.skipped[model],
@@ -261,7 +276,7 @@ def _dealings(budget: Budget, states: ModelStates, model: int) -> dict[str, Any]
         "after_stop": states.after_stop[model],
         "prompt_tokens": budget.models[model].spent.prompt,
         "completion_tokens": budget.models[model].spent.completion,
-        "usd": budget.usd(model) if budget.priced else None,
+        "usd": usd,
         "note": states.stopped.get(model, ""),
     }
 
@@ -285,7 +300,9 @@ def _pairs(comparison: SessionContrasts) -> tuple[PairResult, ...]:
     fold, latest = comparison.fold, comparison.latest
     shift = np.where(goal.measured, origin, 0.0)
     lows, highs = (np.array(_shown_ends(comparison, slice(None), ends)) for ends in comparison.interval())
-    near, read, called = _tie_margins(comparison), latest.questions > 0, fold.decided_at >= 0
+    near = _tie_margins(comparison)
+    read = latest.questions > 0
+    called = fold.decided_at >= 0
     # Evidence is guarded down to the strictest level that the run reads; what is known needs no guard.
     most = np.where(comparison.exact, np.inf, comparison.most_evidence)
     needed = fold.needed | ~fold.undecided | comparison.lost | (not goal.stops)
@@ -315,7 +332,9 @@ def pair_results(
 ) -> list[PairResult]:
     """Return the results of all contrasts; `columns` has what differs by rule, by the name of the field."""
     names, verdicts = spec.names, verdict.tolist()
-    first, second, single = goal.first.tolist(), goal.second.tolist(), goal.single.tolist()
+    first = goal.first.tolist()
+    second = goal.second.tolist()
+    single = goal.single.tolist()
     margins = shown_where(goal.claimed, spec.scale[1] * goal.claim).tolist()
     rows = []
     for row, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
@@ -337,7 +356,9 @@ def _tie_margins(comparison: SessionContrasts) -> Floats:
     For a width goal, the share of the precision reached: (wanted width / present width)². NaN if neither
     applies.
     """
-    goal, margin, stopping = comparison.contrasts, comparison.margin, comparison.spec.stopping
+    goal = comparison.contrasts
+    margin = comparison.margin
+    stopping = comparison.spec.stopping
     near = comparison.progress_to_widths
     if margin is None or stopping.rule == "zscore" or stopping.own_rule:
         return np.asarray(near)
@@ -346,7 +367,9 @@ def _tie_margins(comparison: SessionContrasts) -> Floats:
 
 def pair_decision(comparison: SessionContrasts, call: Call) -> Decision:
     """Return the decision that a call of one contrast is."""
-    spec, goal, row = comparison.spec, comparison.contrasts, call.event.contrast
+    spec = comparison.spec
+    goal = comparison.contrasts
+    row = call.event.contrast
     origin, unit = spec.scale
     first, second = sides(spec, goal, row)
     low, high = (_shown_ends(comparison, row, end) for end in (call.low, call.high))
@@ -396,7 +419,8 @@ def _shown_ends(comparison: SessionContrasts, rows: int | slice, ends: Floats | 
 
     A measured contrast is a score, which has an origin; any other is a difference.
     """
-    goal, (origin, unit) = comparison.contrasts, comparison.spec.scale
+    goal = comparison.contrasts
+    (origin, unit) = comparison.spec.scale
     shift, value = np.where(goal.measured[rows], origin, 0.0), goal.value[rows]
     least = np.where(goal.single[rows], -value, -1.0)
     return (shift + unit * np.clip(ends, least, 1.0 - value)).tolist()
@@ -419,7 +443,11 @@ def retirement(comparison: SessionContrasts, model: int, trials: int) -> Decisio
         if goal.single[row]:
             continue
         is_first = bool(goal.first[row] == model)
-        other = names[int(goal.second[row] if is_first else goal.first[row])]
+        if is_first:
+            second = goal.second[row]
+        else:
+            second = goal.first[row]
+        other = names[int(second)]
         if comparison.lost[row]:
             last = max(last, int(fold.progress[row]))
             evidence["lost"].append(other)
@@ -427,12 +455,22 @@ def retirement(comparison: SessionContrasts, model: int, trials: int) -> Decisio
             found = _FAILED
             if fold.verdict[row] == VerdictCode.BETTER:
                 found = _CLAIMS
-            evidence.setdefault(found[0] if is_first else found[1], []).append(other)
+            if is_first:
+                role = found[0]
+            else:
+                role = found[1]
+            evidence.setdefault(role, []).append(other)
             evidence["within"] = spec.scale[1] * float(goal.claim[row])
         elif not fold.undecided[row]:
-            evidence["tied" if fold.verdict[row] == VerdictCode.TIE else "separated"].append(other)
+            called = "separated"
+            if fold.verdict[row] == VerdictCode.TIE:
+                called = "tied"
+            evidence[called].append(other)
         else:
-            for side, kind in enumerate(_CLAIMS if is_first else _CLAIMS[::-1]):
+            kinds = _CLAIMS
+            if not is_first:
+                kinds = _CLAIMS[::-1]
+            for side, kind in enumerate(kinds):
                 if fold.enough_at[side, row] >= 0:
                     last = max(last, int(fold.enough_at[side, row]))
                     evidence.setdefault(kind, []).append(other)
@@ -446,8 +484,10 @@ def retirement(comparison: SessionContrasts, model: int, trials: int) -> Decisio
 def resolved_evidence(comparison: SessionContrasts) -> dict[str, Any]:
     """Return which goals are met, and how many contrasts got a winner or a tie."""
     goal, fold = comparison.contrasts, comparison.fold
-    decided, tied = ~fold.undecided, fold.verdict == VerdictCode.TIE
-    pairs, models = ~goal.single & ~goal.claimed, goal.single & ~goal.measured
+    decided = ~fold.undecided
+    tied = fold.verdict == VerdictCode.TIE
+    pairs = ~goal.single & ~goal.claimed
+    models = goal.single & ~goal.measured
     chosen = [comparison.spec.names[model] for model in comparison.good_enough]
     if chosen:
         claim = {"good_enough": chosen, "within": comparison.spec.stopping.equivalence}
@@ -467,11 +507,15 @@ def resolved_evidence(comparison: SessionContrasts) -> dict[str, Any]:
 
 def partial_evidence(comparison: SessionContrasts, states: ModelStates) -> dict[str, Any]:
     """Return how many pairs and models stay open, and the models that have stopped."""
-    names, unusable = comparison.spec.names, states.unusable - states.spent
+    names = comparison.spec.names
+    unusable = states.unusable - states.spent
     found: dict[str, Any] = _open(comparison, comparison.lost) | {"silent": [], "spent": []}
     for model in states.stopped:
         if model not in unusable:
-            found["spent" if model in states.spent else "silent"].append(names[model])
+            why = "silent"
+            if model in states.spent:
+                why = "spent"
+            found[why].append(names[model])
     if unusable:
         found["unusable"] = [names[model] for model in states.stopped if model in unusable]
     return found

@@ -84,9 +84,10 @@ class ResultsTable:
     def _counts(self) -> str:
         still_open = sum(pair.verdict == "open" and pair.needed for pair in self.pairs)
         decided = sum(pair.verdict != "open" for pair in self.pairs)
-        return f"{self.trials:,} trials; {decided:,} of {len(self.pairs):,} comparisons decided" + (
-            f", {still_open:,} open" if still_open else ""
-        )
+        rest = ""
+        if still_open:
+            rest = f", {still_open:,} open"
+        return f"{self.trials:,} trials; {decided:,} of {len(self.pairs):,} comparisons decided" + rest
 
     def _axis(self) -> tuple[float, float]:
         ends = [
@@ -117,7 +118,10 @@ def _cells(line: Any) -> tuple[str, ...]:
         missing += f" ({line.copies:,} copies)"
     name = ""
     for letter in line.model[:_LONGEST]:
-        name += letter if letter.isprintable() else "�"
+        if letter.isprintable():
+            name += letter
+        else:
+            name += "�"
     return rank, name, score, interval, f"{line.trials:,}", missing
 
 

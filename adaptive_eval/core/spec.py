@@ -256,10 +256,16 @@ class SessionSpec:
     def levels(self, rule: parts.Rule, hypotheses: int, claimed: int = 0) -> Levels:
         """Return the thresholds, with so many contrasts that can get a winner, and so many claims."""
         stopping = self.stopping
-        family = parts.family("pair" if stopping.rule == "zscore" else stopping.family)
+        family_name = "pair"
+        if stopping.rule != "zscore":
+            family_name = stopping.family
+        family = parts.family(family_name)
         if self.of_a_set:
             family = parts.TopSet(self.goal.k, len(self.names))
-        ties = parts.family(stopping.family if stopping.ties == "family" else "pair")
+        tied = "pair"
+        if stopping.ties == "family":
+            tied = stopping.family
+        ties = parts.family(tied)
         kept = 1.0 - FLIP_SHARE if self.greedy else 1.0
         alpha = kept * (1.0 - stopping.confidence)
         winners = max(hypotheses, 1), kept * rule.level, alpha, rule.fixed_threshold
@@ -395,7 +401,8 @@ class SessionSpec:
         """
         tasks = tuple(replace(task, weights=weights.get(task.name, task.weights)) for task in self.tasks)
         other = replace(self, tasks=tasks)
-        (origin, unit), (new_origin, new_unit) = self.scale, other.scale
+        (origin, unit) = self.scale
+        (new_origin, new_unit) = other.scale
         if (origin, unit) == (new_origin, new_unit):
             return other
 

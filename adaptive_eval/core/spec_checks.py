@@ -139,7 +139,8 @@ def _names(spec: SessionSpec) -> Iterator[str]:
 
 def _tasks(spec: SessionSpec) -> Iterator[str]:
     for task in spec.tasks:
-        place, size = f"task {task.name!r}", len(task.questions)
+        place = f"task {task.name!r}"
+        size = len(task.questions)
         if size == 0:
             yield f"{place}: there are no questions"
         yield from (f"{place}: question {name!r} appears twice" for name in _doubled(task.questions))

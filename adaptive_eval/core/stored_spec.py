@@ -74,5 +74,8 @@ def spec_from_json(text: str) -> SessionSpec:
     tasks = []
     for task in fields.pop("tasks"):
         is_range = task.name in ranges
-        tasks.append(replace(task, weights=ScoreRange(task.weights)) if is_range else task)
+        if is_range:
+            tasks.append(replace(task, weights=ScoreRange(task.weights)))
+        else:
+            tasks.append(task)
     return SessionSpec(tasks=tuple(tasks), **fields)

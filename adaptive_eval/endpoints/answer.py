@@ -271,7 +271,8 @@ def share_usage(usage: Usage, lengths: Sequence[int], limit: int | None = None) 
     [32, 32]
     """
     certain = min(usage.completion_tokens, len(lengths))
-    rest, whole = usage.completion_tokens - certain, max(sum(lengths), 1)
+    rest = usage.completion_tokens - certain
+    whole = max(sum(lengths), 1)
     shares, before, given = [], 0, 0
     for number, length in enumerate(lengths):
         before += length
@@ -364,11 +365,14 @@ def _completion(
         for both in (thought + text, text + thought):
             if redact(both) != both:
                 text = thought = REDACTED
+    without_text = ""
+    if not text:
+        without_text = _instead_of_text(message, thought)
     return Completion(
         text=text,
         finish_reason=finish_reason,
         logprobs=_hidden(_logprobs(of_answer, of_prompt), redact, spelled=text != said),
-        without_text="" if text else _instead_of_text(message, thought),
+        without_text=without_text,
         reasoning=thought,
         tool_calls=calls,
         **common,
@@ -383,7 +387,10 @@ def _calls(message: Any, redact: Redactor) -> tuple[Mapping[str, Any], ...]:
         if isinstance(function, dict):
             arguments = function.get("arguments")
             if not isinstance(arguments, str):  # Ollama gives an object
-                arguments = json.dumps({} if arguments is None else arguments)
+                given = arguments
+                if arguments is None:
+                    given = {}
+                arguments = json.dumps(given)
             found.append(
                 {
                     "id": _text(call.get("id"), redact),
@@ -449,13 +456,19 @@ def _read(value: Any, place: _Place, columns: _Columns, *, listed: bool) -> None
         columns[place].append("".join(map(_character, value)))
     elif isinstance(value, list):
         for number, one in enumerate(value):
-            _read(one, (*place, number) if listed else place, columns, listed=True)
+            inner = place
+            if listed:
+                inner = (*place, number)
+            _read(one, inner, columns, listed=True)
     elif isinstance(value, dict):
         for number, (name, one) in enumerate(value.items()):
             known = name in _OF_TOKENS
             if not known:
                 columns[(*place, number, "name")].append(storable(name))
-            _read(one, (*place, name if known else number), columns, listed=listed)
+            key = number
+            if known:
+                key = name
+            _read(one, (*place, key), columns, listed=listed)
 
 
 def _character(value: float) -> str:

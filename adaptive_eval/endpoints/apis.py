@@ -143,7 +143,10 @@ def _items(message: Message) -> list[dict[str, Any]]:
 
 def _part(part: Mapping[str, Any], role: str) -> dict[str, Any]:
     if part["type"] == "text":
-        return {"type": "output_text" if role == "assistant" else "input_text", "text": part["text"]}
+        kind = "input_text"
+        if role == "assistant":
+            kind = "output_text"
+        return {"type": kind, "text": part["text"]}
     image = part["image_url"]  # the only other kind that this API takes
     return {"type": "input_image", "image_url": image["url"], "detail": image.get("detail", "auto")}
 
@@ -225,7 +228,11 @@ class AnthropicMessages(OpenAIEndpoint):
         """Return the messages in blocks, those of the system apart, with the tools that are offered."""
         system = "\n\n".join(message.content for message in messages if message.role == "system")
         turns = [_turn(message) for message in messages if message.role != "system"]
-        asked: dict[str, Any] = {"messages": turns, **({"system": system} if system else {})}
+        if system:
+            told = {"system": system}
+        else:
+            told = {}
+        asked: dict[str, Any] = {"messages": turns, **told}
         fields = fields_of(messages)
         if "tools" in fields:
             asked["tools"] = [_tool(tool["function"]) for tool in fields["tools"]]

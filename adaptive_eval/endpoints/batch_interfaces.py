@@ -102,7 +102,8 @@ class OpenAIBatches(BatchInterface):
 
     def _answer(self, line: Mapping[str, Any]) -> Any:
         """Return the body of an answer, or the EndpointError of a request that failed."""
-        status, redact = at(line, "response", "status_code"), self.exchange.redact
+        status = at(line, "response", "status_code")
+        redact = self.exchange.redact
         if isinstance(status, int):
             body = at(line, "response", "body")
             if status < 300:
@@ -205,7 +206,8 @@ class AnthropicBatches(BatchInterface):
         """Return the body of an answer, or the EndpointError of a request that failed."""
         if not isinstance(result, dict):
             result = {}
-        kind, error = result.get("type"), result.get("error")
+        kind = result.get("type")
+        error = result.get("error")
         if kind == "succeeded":
             return result.get("message")
         if kind in ("canceled", "expired"):

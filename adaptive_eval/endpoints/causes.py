@@ -16,7 +16,10 @@ class Cause:
 
 
 def _cause(said: str, change: str, *, kept: bool) -> Cause:
-    return Cause(re.compile(said, re.IGNORECASE | re.DOTALL) if said else None, change, kept)
+    pattern = None
+    if said:
+        pattern = re.compile(said, re.IGNORECASE | re.DOTALL)
+    return Cause(pattern, change, kept)
 
 
 _REFUSED = r"(?:not supported|unsupported|deprecated|not allowed|not permitted|not accepted)"
@@ -173,7 +176,9 @@ def cause_of(status: int, said: str) -> tuple[str, ...]:
             found = pattern.search(said[:2_000])
         if found is not None:
             return (name, *filter(None, found.groups()))
-    return () if known is None else (known,)
+    if known is None:
+        return ()
+    return (known,)
 
 
 def advice(cause: tuple[str, ...]) -> str:

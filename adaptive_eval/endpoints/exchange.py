@@ -199,9 +199,11 @@ class Exchange:
 
     async def stream(self, path: str, body: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
         """Send `body`, which asks for a stream; return the same as :meth:`post` without streaming."""
-        assembly, idle = Assembly(self.redact), asyncio.timeout(self._idle_timeout)
+        assembly = Assembly(self.redact)
+        idle = asyncio.timeout(self._idle_timeout)
         clock = asyncio.get_running_loop().time
-        url, data = self._url(path), _COMPACT.encode(body).encode()
+        url = self._url(path)
+        data = _COMPACT.encode(body).encode()
         try:
             async with (
                 asyncio.timeout(self._total_timeout),

@@ -126,7 +126,11 @@ class OpenAIEndpoint(ABC):
             body["n"] = n
         if seed is not None and self._send_seed and self.seeds_and_counts:
             body["seed"] = seed
-        body.update(self.parameters if parameters is None else parameters)
+        if parameters is None:
+            sent = self.parameters
+        else:
+            sent = parameters
+        body.update(sent)
         if self._streams:
             body.update(STREAMED)
         return self.renamed(body)

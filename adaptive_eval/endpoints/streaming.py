@@ -52,7 +52,8 @@ class Assembly:
         failure = from_answer(event, redact=self._redact)
         if failure is not None:
             raise failure
-        kind, response = at(event, "type"), at(event, "response")
+        kind = at(event, "type")
+        response = at(event, "response")
         if kind == "error":
             raise malformed("the stream holds an error:", str(event.get("message")), redact=self._redact)
         if isinstance(response, dict):

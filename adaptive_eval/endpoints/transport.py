@@ -98,7 +98,10 @@ class HTTPClient:
         self._proxy, authorization = _proxy(url)
         self._proxy_headers = authorization if self._tls else None
         # Not the session's own headers: those would be sent to the proxy of a TLS connection, too.
-        self._headers = {"Accept-Encoding": _ENCODING, **({} if self._tls else authorization), **headers}
+        shown = authorization
+        if self._tls:
+            shown = {}
+        self._headers = {"Accept-Encoding": _ENCODING, **shown, **headers}
 
     def send(
         self, method: str, url: str, data: bytes | None = None
@@ -116,14 +119,16 @@ class HTTPClient:
 
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
         """Return the body of `response`, decompressed."""
-        decompress, body = self._decompressor(response), list[bytes]()
+        decompress = self._decompressor(response)
+        body = list[bytes]()
         while raw := await response.content.readany():
             body += decompress(raw)
         return b"".join(body)
 
     async def lines(self, response: aiohttp.ClientResponse) -> AsyncGenerator[str, None]:
         """Yield the lines of `response` as they arrive, without their ends."""
-        decompress, begun = self._decompressor(response), list[bytes]()
+        decompress = self._decompressor(response)
+        begun = list[bytes]()
         while raw := await response.content.readany():
             for piece in decompress(raw):
                 *whole, rest = piece.split(b"\n")
@@ -171,7 +176,10 @@ def _proxy(url: str) -> tuple[str | None, dict[str, str]]:
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if not proxy or proxy_bypass(parts.netloc):
         return None, {}
-    named = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    whole = proxy
+    if "://" not in proxy:
+        whole = f"http://{proxy}"
+    named = urlsplit(whole)
     if named.scheme not in ("http", "https") or not named.hostname:
         raise UsageError(
             f"the proxy for {parts.scheme} in the environment ({named.scheme}://…) is no HTTP proxy: name "
@@ -212,7 +220,8 @@ class _Decompressor:
                 yield state.decompress(raw, _PIECE)
                 raw = state.unconsumed_tail
                 if state.eof and state.unused_data:  # a file of several members
-                    raw, state = state.unused_data, zlib.decompressobj(zlib.MAX_WBITS | 16)
+                    raw = state.unused_data
+                    state = zlib.decompressobj(zlib.MAX_WBITS | 16)
                     self._state = state
         except zlib.error as error:
             raise Undecodable(str(error)) from None

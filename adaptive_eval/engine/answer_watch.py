@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from adaptive_eval.core.results import StopVerdict
-from adaptive_eval.engine.independence import COPY
+from adaptive_eval.engine.independence import COPY, ENOUGH
 from adaptive_eval.engine.protocols import News, Unusable
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.records import LoggedTrial
@@ -25,9 +25,8 @@ from adaptive_eval.trial import (
     TrialKey,
 )
 
-ENOUGH, FEWEST = 20, 5
-"""Answers from which shares are looked at: of fewer, half may be affected by chance. Failures of a scorer,
-and answers that are none, from which their share counts."""
+FEWEST = 5
+"""Failures of a scorer, and answers that are none, from which their share counts."""
 
 SOME = ENOUGH // 2
 """Answers that are none, hold nothing or were cut off, from which their share counts: bets call a pair on so
@@ -293,7 +292,8 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         failed = trial.category is None and not found_none
         if failed and trial.earlier:
             return
-        task, cell = self._tasks[trial.task], self._cells[trial.task, trial.key.model]
+        task = self._tasks[trial.task]
+        cell = self._cells[trial.task, trial.key.model]
         cut = trial.finish_reason in CUT_OFF
         task.answers += 1
         cell.answers += 1

@@ -89,7 +89,9 @@ class TrialRunner:
 
     async def _is_same_draw(self, trial: TrialTask, answer: Completion) -> bool:
         """Return whether every server that was asked for an answer would have given this one."""
-        sending, client, model = trial.sending, trial.client, trial.request.key.model
+        sending = trial.sending
+        client = trial.client
+        model = trial.request.key.model
         other_draw = sending.prompt.redrawn and not client.repeats
         if other_draw or client.batched or len(sending.trials) > 1 or sending.last is None:
             return False
@@ -107,7 +109,8 @@ class TrialRunner:
 
     async def _ask_again(self, trial: TrialTask, number: int, avoid: Collection[str]) -> Repeat | None:
         """Ask with the trial's seed (number 0) or another, elsewhere than at these servers if possible."""
-        sent, model = trial.sending.prompt, trial.request.key.model
+        sent = trial.sending.prompt
+        model = trial.request.key.model
         if number == 0:
             seed = sent.seed
         else:
@@ -160,7 +163,8 @@ class TrialRunner:
 
     async def _solve(self, trial: TrialTask, solver: Solver) -> Completion:
         """Have the user's function answer; each of its calls takes the way of a trial's own request."""
-        bound, first = trial.client.prompt_tokens, trial.sending.prompt
+        bound = trial.client.prompt_tokens
+        first = trial.sending.prompt
 
         async def ask(messages: Conversation, number: int) -> Completion:
             trial.completion = None
@@ -216,7 +220,8 @@ class TrialRunner:
         """Send a request to the server of its slot, and report how that ended."""
         member = sending.last = slot.member
         sending.enter(State.ASKING)
-        started_at, started = self.clock.time(), self.clock.now()
+        started_at = self.clock.time()
+        started = self.clock.now()
         result: Result
         try:
             result = await self._ask(trial, sending, slot)
@@ -229,7 +234,8 @@ class TrialRunner:
 
     async def _ask(self, trial: TrialTask, sending: Sending, slot: Slot) -> Sequence[Completion | None]:
         """Send a request to the server of its slot; it fails if it is given up together with the server."""
-        endpoint, slot.task = slot.member.endpoint, trial.task
+        endpoint = slot.member.endpoint
+        slot.task = trial.task
         try:
             return await self.executor.attempt(endpoint, sending.prompt.messages, sending.requests())
         except asyncio.CancelledError:
@@ -244,14 +250,16 @@ class TrialRunner:
         self, sending: Sending, member: Member, started_at: float, started: float, result: Result
     ) -> None:
         """Report an attempt for every trial of its request."""
-        latency, url = self.clock.now() - started, member.endpoint.url
+        latency = self.clock.now() - started
+        url = member.endpoint.url
         records = []
         if not isinstance(result, EndpointError):
             self.discards.answered(url, latency)
         for number, trial in enumerate(sending.trials):
             trial.attempts += 1
             status, error, message = _outcome(result, number, len(sending.trials))
-            key, attempt = trial.request.key, trial.attempts
+            key = trial.request.key
+            attempt = trial.attempts
             record = AttemptRecord(key, attempt, url, started_at, latency, status, error, message)
             records.append(record)
             if error is not None:

@@ -31,6 +31,9 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+TICK = 1.0
+"""Seconds after which a run looks at the time, at the processor time, and at what a snapshot would show."""
+
 LONGEST_PAUSE = 30.0
 """Seconds between two readings beyond which the processor time is looked at: it reads about once a second."""
 
@@ -86,7 +89,6 @@ class Stopwatch:
     (165.0, 60.0)
     """
 
-    look = 1.0  # seconds after which the processor time is looked at again
     # share of a long pause for which a process whose event loop is held up uses the processor, at least
     busy = 0.1
     # share of its seconds that another thread has counted, at least, where the loop waited
@@ -109,11 +111,16 @@ class Stopwatch:
     def read(self) -> float:
         """Return seconds of running time, those of previous sessions included."""
         now = self.clock.now()
-        pause, self._last = now - self._last, now
-        if now - self._looked >= self.look:  # not at every reading: it is a call of the system
-            used, beats = self.processor(), self.heartbeat()
-            busy, alive = used - self._used, beats - self._beats
-            self._looked, self._used, self._beats = now, used, beats
+        pause = now - self._last
+        self._last = now
+        if now - self._looked >= TICK:  # not at every reading: it is a call of the system
+            used = self.processor()
+            beats = self.heartbeat()
+            busy = used - self._used
+            alive = beats - self._beats
+            self._looked = now
+            self._used = used
+            self._beats = beats
             if pause > LONGEST_PAUSE and (busy >= self.busy * pause or alive >= self.alive * pause):
                 self.longest_stall = max(self.longest_stall, pause)
                 self.elapsed += pause
@@ -182,7 +189,10 @@ class Deadlines:
         for limit, task in self._of_the_run():
             if elapsed >= limit:
                 used = {"wall_clock": [elapsed, limit]}
-                return {"scope": "task" if task else "run", "owner": task, "used": used}
+                scope = "run"
+                if task:
+                    scope = "task"
+                return {"scope": scope, "owner": task, "used": used}
         return None
 
     def models_over(self, elapsed: float) -> list[str]:
@@ -212,7 +222,6 @@ class Deadlines:
 class Pace:
     """The pace of a run: snapshots take at most a twentieth of its time."""
 
-    every = 1.0  # seconds from one snapshot to the next, at least
     share = 20.0  # seconds of the run for a second of snapshots, at least
     longest = 30.0  # most seconds between two snapshots, whatever they cost
     busy = 10.0  # seconds by which the event loop is late where a view warns of it
@@ -247,7 +256,7 @@ class Pace:
     def begin(self) -> None:
         """Begin a snapshot."""
         self._began = self.clock.now()
-        self._due = self._began + self.every
+        self._due = self._began + TICK
 
     def end_of_lag(self) -> float:
         """Return the most seconds by which the event loop was late since the last call."""
@@ -261,9 +270,10 @@ class Pace:
         a process loads what it computes with.
         """
         self.trials = trials
-        before, self._cost = self._cost, self.clock.now() - self._began
+        before = self._cost
+        self._cost = self.clock.now() - self._began
         pause = min(self.share * min(self._cost, before), self.longest)
-        self._due = self._began + max(self.every, pause)
+        self._due = self._began + max(TICK, pause)
 
     def warnings(self) -> Iterator[str]:
         """Yield what is to be said about a process that is held up."""

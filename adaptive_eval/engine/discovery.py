@@ -107,7 +107,10 @@ class PoolMembers:
     def refusals(self) -> Iterator[str]:
         """Why servers that the source names are not asked."""
         for url, error in self._why_not.items():
-            yield str(error) if url in str(error) else f"{url}: {error}"
+            if url in str(error):
+                yield str(error)
+            else:
+                yield f"{url}: {error}"
         for member in self.pool.members:
             if not member.usable:
                 yield member.says(member.presence.reason)
@@ -233,7 +236,8 @@ class PoolChanges:
         alike: dict[str, list[str]] = {}
         for model, members in self._pool_members.items():
             if members.lacking:
-                patience, why = members.discovery.config.patience, "; ".join(members.lacking)
+                patience = members.discovery.config.patience
+                why = "; ".join(members.lacking)
                 words = f"for a server, {patience:g} s at most: {why}"
                 alike.setdefault(words, []).append(model)
         for words, models in alike.items():

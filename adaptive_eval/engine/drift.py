@@ -46,7 +46,8 @@ class _History:
         """Take in an outcome; return whether it is the one that raises the alarm."""
         if self.words:
             return False
-        earlier, (level, worth) = self.seen.get(question, ()), value
+        earlier = self.seen.get(question, ())
+        (level, worth) = value
         self.evidence.add_among(level, dict(earlier), uniform, value=worth)
         self.seen[question] = _with_one_more(earlier, level)
         self.times.append(at)

@@ -210,7 +210,9 @@ class Fleet:
         latency: float,
     ) -> None:
         """Take note of the end of a request at `member`."""
-        now, model, server = self._clock.now(), sending.model, member.server
+        now = self._clock.now()
+        model = sending.model
+        server = member.server
         pool = self.pools[model]
         was_out = member.presence.out_since
         # No longer than a trial would wait: a server that says "tomorrow" is asked again before.
@@ -235,7 +237,10 @@ class Fleet:
 
     def give_up_silent(self, *, ending: bool) -> None:
         """Take out the servers that answer nothing, with their requests; soon if the run is `ending`."""
-        now, rule = self._clock.now(), AT_END if ending else self._rule
+        now = self._clock.now()
+        rule = AT_END
+        if not ending:
+            rule = self._rule
         found: list[tuple[str, Late]] = []
         requests: Counter[Server] = Counter()
         for model, pool in self.pools.items():

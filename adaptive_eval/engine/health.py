@@ -5,12 +5,13 @@ from collections import Counter, deque
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
+from adaptive_eval.engine.limits import MINUTE
 from adaptive_eval.errors import EndpointError
 from adaptive_eval.store.records import FEWER_CHOICES, IMPOSSIBLE_USAGE, NO_USAGE, EndpointHealth
 from adaptive_eval.trial import Completion
 
-WINDOW, RECENT = 60.0, 1000
-"""Rates and latencies are those of the answers of so many seconds, and of so many answers at most."""
+RECENT = 1000
+"""Rates and latencies are those of the answers of a minute, and of so many answers at most."""
 
 
 class HealthMonitor:
@@ -74,7 +75,8 @@ class HealthMonitor:
 
     def health(self, *, now: float, in_flight: int, limit: int, state: str = "in") -> EndpointHealth:
         """Return the figures at time `now`."""
-        recent, latest = self._recent, now - WINDOW
+        recent = self._recent
+        latest = now - MINUTE
         while recent and recent[0][0] <= latest:
             recent.popleft()
         since = now
@@ -116,6 +118,9 @@ _COUNTED = frozenset({"server", "timeout", "too_large", "malformed"})
 """Failures that take a server out when there are many: it answers, but not usefully."""
 
 
+IN_A_ROW = 8
+"""Trials that fail in a row before a server is out, or are missing in a row before a model is stopped."""
+
 LONGEST_WAIT = 30.0
 """Most seconds between two probes of a server that is out, or that does not serve its model yet."""
 
@@ -152,7 +157,7 @@ class Presence:
     'in'
     """
 
-    failures = 8  # consecutive failed trials that take a server out
+    failures = IN_A_ROW
     on_probation = 4  # requests that a server on probation may have in flight
     after_silence = 4  # probes that count as made when it falls silent: it answers probes while requests hang
     longest_silence = 120.0  # most seconds between two requests that prove it: each that hangs loses a draw
@@ -192,7 +197,9 @@ class Presence:
     def answered(self) -> None:
         """Count an answer; one from before the server went out changes nothing."""
         if self.usable:
-            self.state, self.out_since, self.reason = "in", None, ""
+            self.state = "in"
+            self.out_since = None
+            self.reason = ""
             self._failed.clear()
             self._probes = 0
             self.silences = 0
@@ -223,7 +230,8 @@ class Presence:
 
     def refused(self, error: EndpointError) -> None:
         """Note that the server refuses this model permanently."""
-        self.state, self.reason = "refused", str(error)
+        self.state = "refused"
+        self.reason = str(error)
 
     def probed(self, *, there: bool) -> None:
         """Count a probe of a server that is out."""

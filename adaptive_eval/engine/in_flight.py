@@ -227,7 +227,8 @@ class InFlightTrials:
         it concerns this request alone; a transient one queues the trial again until its requeues are used up;
         an answer that no scorer could score yet is kept.
         """
-        failure, model = trial.failure, trial.request.key.model
+        failure = trial.failure
+        model = trial.request.key.model
         lane = self._all_lanes[model]
         if failure is None:
             return self._settle_answered(trial, lane)
@@ -313,7 +314,9 @@ class InFlightTrials:
 
     def _note(self, trial: TrialTask, kind: str, message: str = "") -> None:
         """Log what became of `trial` after its last attempt."""
-        key, number, now = trial.request.key, trial.attempts + 1, self._clock.time()
+        key = trial.request.key
+        number = trial.attempts + 1
+        now = self._clock.time()
         record = AttemptRecord(key, number, trial.sending.url, now, 0.0, None, kind, message)
         trial.failed.append(record)
         self.unlogged.attempts.append(record)
@@ -375,7 +378,9 @@ class InFlightTrials:
         if not self._may_repeat(trial.request.key):
             return False
         trial.attempts += 1
-        key, now, url = trial.request.key, self._clock.time(), member.endpoint.url
+        key = trial.request.key
+        now = self._clock.time()
+        url = member.endpoint.url
         self.unlogged.attempts.append(AttemptRecord(key, trial.attempts, url, now, 0.0, None, SEED_TEST))
         self._announce()
         return True

@@ -25,6 +25,9 @@ COPY: Final = "copy"
 
 Kind: TypeAlias = Literal["", "copy", "same_text"]
 
+ENOUGH: Final = 20
+"""Answers, or repeats of them, from which a share is looked at: of fewer, half may be so by chance."""
+
 UNKNOWN_TEMPERATURE: Final = 0.6
 
 _DIGEST: Final = "Q"
@@ -138,7 +141,6 @@ class IndependenceAudit:
 
     long = 500  # bytes of an answer at temperature 1 that do not come again by chance; 500/T at T
     own_id = 8  # characters; a shorter id may be the same for every response
-    enough = 20  # repeats without any variation after which a warning is raised
     pointless_copies = 300  # without a different answer in between, after which a model is asked nothing more
     questions = 5_000  # of a model that are watched: enough to find copies, in memory that does not grow
 
@@ -186,9 +188,10 @@ class IndependenceAudit:
             known = self._watched(trial.key.model, question)
         if known is not None and trial.answer is not None:
             kinds = [kind for kind in (COPY, SAME_TEXT) if kind in trial.signals]
-            known.count(
-                _Answer(question, trial.answer, trial.response), kinds[0] if kinds else "", self._counted
-            )
+            first_kind = ""
+            if kinds:
+                first_kind = kinds[0]
+            known.count(_Answer(question, trial.answer, trial.response), first_kind, self._counted)
         return ()
 
     def verdict(self) -> None:
@@ -202,13 +205,14 @@ class IndependenceAudit:
                 said.append(f"{name}: {_copies(known)}")
             if known.alike and not self._independent:
                 said.append(f"{name}: {_may_be(known)}")
-            elif not known.copies and known.temperature > 0.0 and known.same == known.repeats >= self.enough:
+            elif not known.copies and known.temperature > 0.0 and known.same == known.repeats >= ENOUGH:
                 said.append(f"{name}: {_alike(known)}")
         return tuple(Coded("warning/copies", f"{words} {_CAUSES}") for words in said)
 
     def _kind(self, known: _ModelAudit, answer: _Answer, *, id_length: int) -> Kind:
         """Return whether an answer is a copy of an earlier one, or may be one by its text."""
-        responses, elsewhere = known.responses_with_text(answer), known.elsewhere(answer.question)
+        responses = known.responses_with_text(answer)
+        elsewhere = known.elsewhere(answer.question)
         if not responses:
             return ""
         varies = elsewhere is not None and elsewhere.response != answer.response

@@ -33,7 +33,10 @@ class _Judge:
 
     def is_whole(self, anchor: int) -> bool:
         """Whether the next judgement of every answer is there, or one that is lacking must be lost."""
-        awaited = max(len(self.seen), 0 if self.evidence.scores else self.number)
+        least = 0
+        if not self.evidence.scores:
+            least = self.number
+        awaited = max(len(self.seen), least)
         return len(self.waiting) >= awaited or len(self.waiting[anchor]) >= _MOST_WAITING
 
 

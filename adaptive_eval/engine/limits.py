@@ -277,7 +277,8 @@ class AdaptiveConcurrency:
         if error.kind == "rate_limit" and wait:
             self._delayed.append(now + wait)
             if now >= self._eased_until:  # once for the time that the server names
-                self._eased_until, self._doubling = now + wait, False
+                self._eased_until = now + wait
+                self._doubling = False
                 self._limit = max(1.0, max(0.5, self._taken) * self._limit)
         elif sent_at >= self._cut_at:
             self._cut(0.5, now)
@@ -289,7 +290,8 @@ class AdaptiveConcurrency:
         self._taken += (taken - self._taken) / max(self.fewest, self.slots)
 
     def _end_round(self, now: float) -> None:
-        ended, self._round = self._round, _Round(now)
+        ended = self._round
+        self._round = _Round(now)
         if ended.busiest < 0.8 * self.slots:
             return  # there was less to ask: nothing is known about more
         before, pace = self._before, ended.pace
@@ -297,7 +299,8 @@ class AdaptiveConcurrency:
             self._before = (self._limit, pace)
         else:
             limit, pace_before = before
-            growth, rise = self._limit / limit, pace / max(pace_before, 1e-9)
+            growth = self._limit / limit
+            rise = pace / max(pace_before, 1e-9)
             if growth >= self.grown:
                 if growth / max(rise, 1e-9) - 1.0 < self.worth * (growth - 1.0):
                     self._cut(self.back / growth, now)

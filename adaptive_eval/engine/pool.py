@@ -289,7 +289,8 @@ class Pool:
             return None
         out = [member.presence for member in self.members if member.presence.state == "out"]
         moments = [presence.out_since or now for presence in out]
-        moments += [] if self._changed_at is None else [self._changed_at]
+        if self._changed_at is not None:
+            moments += [self._changed_at]
         if now - max(moments, default=-math.inf) <= patience:
             return None
         reasons = "; ".join(further or [member.says(member.presence.reason) for member in self.members])

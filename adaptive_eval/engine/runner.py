@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from adaptive_eval.core.results import BudgetLine, Decision, Results, StopVerdict
-from adaptive_eval.engine.clock import Deadlines, Pace, SystemClock
+from adaptive_eval.engine.clock import TICK, Deadlines, Pace, SystemClock
 from adaptive_eval.engine.events import (
     Attempted,
     Decided,
@@ -67,7 +67,6 @@ class Runner:
     launch in the store but no outcome, and is asked again by a resumed run.
     """
 
-    tick = 1.0  # seconds after which the loop looks at the time, whatever happens
     burst = 16  # requests started before others get their turn: hundreds would hold up the event loop
 
     def __init__(
@@ -174,7 +173,7 @@ class Runner:
     async def _tick(self) -> None:
         """Wake the loop for what depends on time alone: snapshots, deadlines, the end of a pause."""
         while True:
-            seconds = self.tick
+            seconds = TICK
             remaining = self._options.deadlines.remaining(self._pace.elapsed(), self._in_flight.lanes)
             if remaining > 0.0:  # one nearer than a clock that has run for months can tell must not spin
                 seconds = max(min(seconds, remaining), 0.001)
@@ -278,7 +277,11 @@ class Runner:
                         refused.setdefault(model, words)
                 case "refused":
                     refused.setdefault(model, _said(trial, str(trial.failure)))
-                    causes.setdefault(model, trial.failure.cause if trial.failure else ())
+                    if trial.failure:
+                        cause = trial.failure.cause
+                    else:
+                        cause = ()
+                    causes.setdefault(model, cause)
         self._end_where_refused_first(refused, causes)
         unlogged = self._log_attempts()
         await self._ledger.commit()
@@ -351,7 +354,10 @@ class Runner:
         for found in self._watches.follow(trials):
             match found:
                 case list():
-                    self._decided(self._controller.tell(found) if found else ())
+                    if found:
+                        self._decided(self._controller.tell(found))
+                    else:
+                        self._decided(())
                 case Unusable():
                     self._stop_model(found.model, found.reason, unusable=True)
                 case StopVerdict():
@@ -379,7 +385,8 @@ class Runner:
     def _check_deadline(self) -> None:
         if self._ending is not None:
             return
-        deadlines, elapsed = self._options.deadlines, self._pace.elapsed()
+        deadlines = self._options.deadlines
+        elapsed = self._pace.elapsed()
         over = deadlines.over(elapsed)
         if over is not None:
             self._end(StopVerdict("budget", evidence=over), cancel=self._options.at_deadline == "cancel")

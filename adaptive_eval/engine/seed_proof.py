@@ -46,7 +46,8 @@ def chance_of_pairs(pairs: Sequence[tuple[str, str]]) -> float:
     (0.0667, 1.0)
     """
     counts = Counter(answer for pair in pairs for answer in pair)
-    log_all, log_paired = lgamma(2 * len(pairs) + 1), lgamma(len(pairs) + 1)
+    log_all = lgamma(2 * len(pairs) + 1)
+    log_paired = lgamma(len(pairs) + 1)
     for number in counts.values():
         log_all -= lgamma(number + 1)
         log_paired -= lgamma(number // 2 + 1)

@@ -135,7 +135,10 @@ class TrialTask:
         """Cancel it, unless it is answered: an answer that was paid for is kept."""
         self.wanted = False
         if self.state in (State.WAITING, State.ASKING) and self.task is not None:
-            self.enter(State.CANCELLED if self.state is State.ASKING else State.WITHDRAWN)
+            if self.state is State.ASKING:
+                self.enter(State.CANCELLED)
+            else:
+                self.enter(State.WITHDRAWN)
             self.task.cancel()
 
     def finish_attempt(self) -> None:
@@ -194,10 +197,12 @@ class Sending:
 
     def body(self) -> Mapping[str, Any]:
         """Return its body, as it is stored."""
-        messages, seed = self.prompt.messages, self.prompt.seed
+        messages = self.prompt.messages
+        seed = self.prompt.seed
         if self.last is None:  # a solver made no call
             return stored_body({"messages": [message.sent for message in messages]}, messages)
-        endpoint, n = self.last.endpoint, len(self.trials)
+        endpoint = self.last.endpoint
+        n = len(self.trials)
         if n == 1:
             return stored_body(endpoint.body(messages, seed=seed), messages)
         return stored_body(cast(SamplingEndpoint, endpoint).body(messages, seed=seed, n=n), messages)
@@ -260,7 +265,8 @@ def share(trials: Iterable[TrialTask]) -> None:
 
 
 def _joins(trial: TrialTask, together: Sequence[TrialTask]) -> bool:
-    last, client = together[-1], trial.client
+    last = together[-1]
+    client = trial.client
     if client is not last.client or len(together) >= client.samples or trial.request.task in client.solvers:
         return False
     new, before = trial.request, last.request

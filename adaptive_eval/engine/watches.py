@@ -65,7 +65,10 @@ class Watches:
         outcomes: Told = []
         ended = False
         for trial in trials:
-            news, verdict = self.take(trial), None if ended else self.verdict()
+            news = self.take(trial)
+            verdict = None
+            if not ended:
+                verdict = self.verdict()
             if news or verdict is not None:
                 yield outcomes
                 outcomes = []
@@ -86,7 +89,8 @@ class Watches:
 
         `text_of` returns the answer of a stored trial, for those that are shown.
         """
-        of_new_trials, self.answers.text_of = self.answers.text_of, text_of
+        of_new_trials = self.answers.text_of
+        self.answers.text_of = text_of
         for trials in log:
             for found in self.follow(trials):
                 match found:

@@ -23,7 +23,10 @@ def process_pool(workers: int | Executor) -> Iterator[Executor]:
         yield workers
         return
     # A forked copy of a process with threads may lock up; the fork server has none.
-    context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+    method = "spawn"
+    if os.name == "posix":
+        method = "forkserver"
+    context = multiprocessing.get_context(method)
     here = dict(os.environ), Path.cwd(), list(sys.path)
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=here) as pool:
         yield pool

@@ -107,7 +107,8 @@ async def watched(on_end: Callable[[str], None]) -> AsyncIterator[None]:
     if node is None:
         yield
         return
-    loop, processes = asyncio.get_running_loop(), list[int]()
+    loop = asyncio.get_running_loop()
+    processes = list[int]()
     with suppress(OSError, AttributeError):  # Linux only
         for process in _raylet_and_agents(_listener(node.raylet_socket_name)):
             processes.append(os.pidfd_open(process))
@@ -118,7 +119,10 @@ async def watched(on_end: Callable[[str], None]) -> AsyncIterator[None]:
         on_end("Ray's process on this machine (raylet) has ended")
 
     for number, process in enumerate(processes):
-        loop.add_reader(process, _leave if number else raylet_ended)
+        call = raylet_ended
+        if number:
+            call = _leave
+        loop.add_reader(process, call)
     head = loop.create_task(_watch_head(node.gcs_address, on_end))
     try:
         yield

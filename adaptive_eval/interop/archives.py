@@ -48,7 +48,8 @@ def archive_outcomes(path: Path) -> dict[str, Outcomes]:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
     require_bounded(path, 8 * sum(one.size for one in arrays.values()))  # sorted by numbers of 8 bytes
-    models, questions = arrays.pop("models", None), arrays.pop("questions", None)
+    models = arrays.pop("models", None)
+    questions = arrays.pop("questions", None)
     if "counts" in arrays:
         arrays = {"R": _trials_of_counts(path, arrays["counts"])}
     if "R" in arrays:

@@ -61,7 +61,10 @@ def require_columns(path: Path, given: Mapping[str, str], row: Mapping[str, Any]
         hint = ""
         if close:
             hint = f"; did you mean {close[0]!r}?"
-        listed = ", ".join(islice(row, 20)) + (", …" if len(row) > 20 else "")
+        more = ""
+        if len(row) > 20:
+            more = ", …"
+        listed = ", ".join(islice(row, 20)) + more
         words = f"there is no {theirs!r}; there are {listed}{hint}"
         raise OutcomesError(f"{path}: --map {ours}={theirs}: {words}")
 
@@ -148,7 +151,11 @@ def _rows_of_columns(data: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
         for key, value in cells:
             if isinstance(value, list | Mapping):
                 return None
-            rows.setdefault(key, {"index": key} if by_question else {})[name] = value
+            if by_question:
+                start = {"index": key}
+            else:
+                start = {}
+            rows.setdefault(key, start)[name] = value
     return [*rows.values()]
 
 

@@ -50,7 +50,10 @@ def write_eval_results(reader: RunReader, summary: RunSummary, folder: Path) -> 
     names = []
     for model in models:
         stored = model_section(config, model)
-        names.append(model if stored is None else stored.model_id)
+        shown = model
+        if stored is not None:
+            shown = stored.model_id
+        names.append(shown)
     folders = file_names(names, "__")
     for model, name in zip(models, folders, strict=True):
         entries = list(_entries(summary, model, datasets))

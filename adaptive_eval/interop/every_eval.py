@@ -43,7 +43,8 @@ def write_every_eval(
     samples is a trial, with its weight in the score of the model.
     """
     models, tasks = tasks_of_run(reader)
-    counted, config = weights_of_run(reader, about.weights, about.results), config_of_file(reader)
+    counted = weights_of_run(reader, about.weights, about.results)
+    config = config_of_file(reader)
     written = []
     for model in models:
         line = next((one for one in summary.results.models if one.model == model), None)
@@ -106,9 +107,12 @@ def _stamp(at: float | None) -> str:
 
 def _model_info(model: str, developer: str, config: RunConfig | None) -> dict[str, Any]:
     section = model_section(config, model)
+    model_id = model
+    if section is not None:
+        model_id = section.model_id
     found: dict[str, Any] = {
         "name": model,
-        "id": section.model_id if section is not None else model,
+        "id": model_id,
         "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
     }
     if developer:
@@ -133,7 +137,8 @@ def _result(
     identity: str,
     config: RunConfig | None,
 ) -> dict[str, Any]:
-    results, found = summary.results, _task_score(summary.results, line, task)
+    results = summary.results
+    found = _task_score(summary.results, line, task)
     means = [fmean(cell.scores(worth)) for cell in cells if cell.answered]
     uncertainty: dict[str, Any] = {"num_samples": len(means)}
     if len(means) > 1:

@@ -53,11 +53,13 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
 
 
 def _log(inspect: Any, asked: list[ModelQuestion], model: str, task: str, about: RunDescription) -> Any:
-    samples, weights = [], about.weights.get(task, (0.0, 1.0))
+    samples = []
+    weights = about.weights.get(task, (0.0, 1.0))
     for cell in asked:
         for epoch, trial in enumerate(cell.trials, start=1):
             samples.append(_epoch(inspect, cell, epoch, trial, weights))
-    log, now = inspect.log, datetime.now(UTC).isoformat()
+    log = inspect.log
+    now = datetime.now(UTC).isoformat()
     epochs = max((len(cell.trials) for cell in asked), default=1)
     ids: list[int | str] = [cell.question for cell in asked]
     return log.EvalLog(
@@ -79,7 +81,8 @@ def _log(inspect: Any, asked: list[ModelQuestion], model: str, task: str, about:
 
 
 def _epoch(inspect: Any, cell: ModelQuestion, epoch: int, trial: Found, weights: tuple[float, ...]) -> Any:
-    model, (read, written) = inspect.model, trial.tokens
+    model = inspect.model
+    (read, written) = trial.tokens
     usage = model.ModelUsage(input_tokens=read, output_tokens=written, total_tokens=read + written)
     reason = "stop"
     if trial.finish_reason in CUT_OFF:
@@ -90,7 +93,8 @@ def _epoch(inspect: Any, cell: ModelQuestion, epoch: int, trial: Found, weights:
     scores, error = None, None
     if trial.category is not None:
         messages.append(output.message)
-        value, said = score_of(weights, trial.category), trial.reason
+        value = score_of(weights, trial.category)
+        said = trial.reason
         scores = {SCORER: inspect.scorer.Score(value=value, answer=trial.extracted, explanation=said)}
         scores |= {name: inspect.scorer.Score(value=value) for name, value in trial.checks.items()}
     else:
@@ -119,7 +123,10 @@ def _results(inspect: Any, cells: Sequence[ModelQuestion], weights: tuple[float,
         totals[name] = sum(cell.weighted_check(name) for cell in cells)
     log, scores = inspect.log, []
     for name, total in totals.items():
-        metric = log.EvalMetric(name="mean", value=total / weight if weight > 0.0 else 0.0)
+        value = 0.0
+        if weight > 0.0:
+            value = total / weight
+        metric = log.EvalMetric(name="mean", value=value)
         scores.append(log.EvalScore(name=name, scorer=SCORER, metrics={"mean": metric}))
     return log.EvalResults(total_samples=samples, completed_samples=samples, scores=scores)
 
@@ -139,7 +146,8 @@ def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> lis
     written = []
     date = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds").replace(":", "-")
     models, tasks = tasks_of_run(reader)
-    counted, configs = weights_of_run(reader, about.weights, about.results), _configs(reader, tasks)
+    counted = weights_of_run(reader, about.weights, about.results)
+    configs = _configs(reader, tasks)
     names = file_names(tasks, "_")
     for model, name in zip(models, file_names(models, "__"), strict=True):
         place = folder / name
@@ -163,7 +171,10 @@ def _write_task(
     cells: Iterable[ModelQuestion], task: str, about: RunDescription, path: Path
 ) -> dict[str, Any]:
     total = weight = 0.0  # as the score that ranks weighs the trials
-    means, missing, answered, weights = [], 0, 0, about.weights.get(task, (0.0, 1.0))
+    means = []
+    missing = 0
+    answered = 0
+    weights = about.weights.get(task, (0.0, 1.0))
     with path.open("w", encoding="utf-8") as file:
         for cell in cells:
             missing += len(cell.trials) - len(cell.answered)
@@ -193,7 +204,8 @@ def _write_task(
 
 def _sample(cell: ModelQuestion, scores: list[float], mean: float) -> dict[str, Any]:
     trials = cell.answered
-    prompt, target = trials[0].prompt, trials[0].target
+    prompt = trials[0].prompt
+    target = trials[0].target
     texts = [trial.text for trial in trials]
     extracted = [trial.extracted for trial in trials]
     row: dict[str, Any] = {

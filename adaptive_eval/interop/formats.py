@@ -160,7 +160,8 @@ def _leaderboards(data: Any, path: Path, choices: Choices) -> Iterator[Values]:
 def _failures(_data: Any, path: Path, _choices: Choices) -> Iterator[Values]:
     """Yield a result a question of a file that names failures only; all others are right."""
     counts, *failed = _lines(path)
-    wrong, known = {row["id"] for row in failed}, set[str]()
+    wrong = {row["id"] for row in failed}
+    known = set[str]()
     folder = _bfcl_folder(path)
     for sibling in folder.parent.glob(f"*/{path.resolve().relative_to(folder)}"):
         known |= {row["id"] for row in _lines(sibling)[1:]}
@@ -189,17 +190,25 @@ _SWE_BENCH = {"verified": 500, "lite": 300, "test": 2294, "multimodal": 517, "mu
 def _both_statuses(row: Values) -> Values:
     """Return the verdict of EvalPlus, whose `plus_status` is of the extra tests alone."""
     counts = row["base_status"] == "pass" and row["plus_status"] is not None  # None with --base-only
-    return {"correct": row["plus_status"] if counts else row["base_status"]}
+    if counts:
+        status = row["plus_status"]
+    else:
+        status = row["base_status"]
+    return {"correct": status}
 
 
 def _better_than_baseline(row: Values) -> Values:
     """Return the score of AlpacaEval, in which 1 prefers the baseline's answer, 2 the model's."""
-    return {"score": None if row["preference"] is None else row["preference"] - 1}
+    score = None
+    if row["preference"] is not None:
+        score = row["preference"] - 1
+    return {"score": score}
 
 
 def _resolved(data: Any, path: Path, _choices: Choices) -> Iterator[Values]:
     """Yield a result an instance of a file that names the resolved ones only."""
-    split, solved = path.resolve().parents[2], set(data["resolved"])
+    split = path.resolve().parents[2]
+    solved = set(data["resolved"])
     known = set(solved)
     for sibling in split.glob("*/results/results.json"):
         known |= set(json_object(sibling)["resolved"])
@@ -218,16 +227,21 @@ def _verdicts(right: set[str], wrong: set[str], total: int, *, rest: bool) -> It
 
 
 def _review(row: Values) -> Values:
-    score, messages, target = row["sample_score"]["score"], row.get("messages") or (), row.get("target") or []
+    score = row["sample_score"]["score"]
+    messages = row.get("messages") or ()
+    target = row.get("target") or []
     asked = [one.get("content", "") for one in messages if one.get("role") == "user"]
     measured = (messages[-1].get("perf_metrics") if messages else None) or {}
     listed = target
     if not isinstance(target, list):
         listed = [str(target)]
+    prompt = ""
+    if asked:
+        prompt = _words(asked[0])
     fields = {
         "text": str(score.get("prediction") or ""),
         "target": ", ".join(listed),
-        "prompt": _words(asked[0]) if asked else "",
+        "prompt": prompt,
         "prompt_tokens": int(measured.get("input_tokens") or 0),
         "completion_tokens": int(measured.get("output_tokens") or 0),
         "latency": measured.get("latency"),
@@ -247,7 +261,8 @@ def _words(content: Any) -> str:
 def _details(row: Values) -> Values:
     """Return the columns as objects, which older versions stored as text, and the gold choice."""
     columns = {name: _object(row[name]) for name in ("doc", "metric", "model_response")}
-    choices, index = columns["doc"].get("choices") or [], columns["doc"].get("gold_index")
+    choices = columns["doc"].get("choices") or []
+    index = columns["doc"].get("gold_index")
     first = index
     if isinstance(index, list) and index:
         first = index[0]
@@ -267,14 +282,19 @@ def _object(value: Any) -> Values:
 
 
 def _result(row: Values) -> Values:
-    provider, prompt, answer = row["provider"], row.get("prompt") or {}, row.get("response") or {}
+    provider = row["provider"]
+    prompt = row.get("prompt") or {}
+    answer = row.get("response") or {}
     named = provider
     if isinstance(provider, dict):
         named = provider.get("label") or provider["id"]
     asked = sorted((str(name), str(value)) for name, value in (row.get("vars") or {}).items())
+    prompt_text = prompt
+    if isinstance(prompt, dict):
+        prompt_text = prompt.get("raw", "")
     fields = {
         "model": str(named),
-        "prompt": str(prompt.get("raw", "") if isinstance(prompt, dict) else prompt),
+        "prompt": str(prompt_text),
         "text": str(answer.get("output") or ""),
         "latency": float(row.get("latencyMs") or 0) / 1000.0,
         "asked": asked,
@@ -298,7 +318,8 @@ def _openai_item(row: Values) -> Values:
     """Return model, texts and tokens of an output item, and the score of each grader."""
     sample = row.get("sample") or {}
     usage = sample.get("usage") or {}
-    messages, replies = sample.get("input") or [{}], sample.get("output") or [{}]
+    messages = sample.get("input") or [{}]
+    replies = sample.get("output") or [{}]
     graded = {}
     for result in row["results"]:
         score = result.get("score")

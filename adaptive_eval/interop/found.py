@@ -352,7 +352,8 @@ exact, or correct it
 
     def __init__(self, choices: Choices) -> None:
         assert choices.scorer is not None
-        self.kind, self._range = choices.scorer, choices.range
+        self.kind = choices.scorer
+        self._range = choices.range
         self._scorer: Scorer = build_scorer(choices.scorer, dict(choices.scorer_options))
 
     def score(self, text: str, target: str, fields: Mapping[str, Any]) -> dict[str, Any]:

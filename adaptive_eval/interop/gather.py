@@ -316,7 +316,8 @@ class Gatherer:
         )
         rows = self._db.execute(equal_rows) if unnumbered else ()
         counts = [count for *cell, count in rows if tuple(cell) in unnumbered]
-        times, again = gcd(*counts), sum(counts) - len(counts)
+        times = gcd(*counts)
+        again = sum(counts) - len(counts)
         if times > 1 and again >= FEWEST_AGAIN:
             raise OutcomesError(
                 f"every row is there {times} times, or a multiple of that: {again:,} rows have the model, "

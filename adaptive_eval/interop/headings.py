@@ -113,7 +113,8 @@ def read_headings(
         unread = [
             name for name in first if name and name not in (*verdicts, *found.values(), *given.values())
         ]
-        words += f"; not read: {listed(unread)}" if unread else ""
+        if unread:
+            words += f"; not read: {listed(unread)}"
         return Headings(_differing(found), models=tuple(verdicts), words=words)
     if "question" in found or "question" in given:
         return Headings(_differing(found))
@@ -166,7 +167,10 @@ def outside(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[float, float]
 def listed(names: Iterable[str]) -> str:
     """Return names one after another; of many the first."""
     known = [" ".join(name.split()) for name in names]
-    return ", ".join(known[:_MOST_LISTED]) + (", …" if len(known) > _MOST_LISTED else "")
+    more = ""
+    if len(known) > _MOST_LISTED:
+        more = ", …"
+    return ", ".join(known[:_MOST_LISTED]) + more
 
 
 def sample_of(rows: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -75,7 +75,8 @@ def _levels(
 
     Scores are kept exactly if there are few of them: each is a category that is worth the score.
     """
-    categories, scores = gathered.categories[task], gathered.scores[task]
+    categories = gathered.categories[task]
+    scores = gathered.scores[task]
     if not scores:
         return TaskCategories(_weights(task, categories, weights or gathered.weights.get(task)))
     if categories > 2:
@@ -283,7 +284,8 @@ class _Copy:
     def run(self, out: Path) -> Imported:
         """Write everything; return a summary."""
         self.session.replay(self._batches())
-        trials, missing = self.counts["trials"], self.counts["missing"]
+        trials = self.counts["trials"]
+        missing = self.counts["missing"]
         self.session.end("budget", f"all {trials + missing:,} imported trials are counted")
         now = time.time()
         for decision in self.session.decisions:
@@ -291,11 +293,13 @@ class _Copy:
         results = _of_logs(self.session.results(), trials + missing, self.absent_after_stop)
         self.writer.snapshot(SnapshotRecord(now, 0.0, results.trials, to_json(results)))
         self.writer.commit()
-        absent, gathered = self.counts["absent"], self.gathered
+        absent = self.counts["absent"]
+        gathered = self.gathered
         return Imported(out, trials, missing, gathered.copies, absent, results, gathered.notes)
 
     def _batches(self) -> Iterator[list[TrialOutcome | Missing]]:
-        total, index = self.sequences.row.size, self.sequences.index
+        total = self.sequences.row.size
+        index = self.sequences.index
         ended: set[int] = set()
         for start in range(0, total, BATCH):
             self.progress("writing", start, total)
@@ -321,7 +325,8 @@ class _Copy:
     def _records(self, part: slice) -> list[TrialRecord]:
         rows = self.sequences.row[part].tolist()
         found = self.gatherer.trials(rows)
-        models, indices = self.sequences.model[part].tolist(), self.sequences.index[part].tolist()
+        models = self.sequences.model[part].tolist()
+        indices = self.sequences.index[part].tolist()
         after_stop = self.session.stopped is not None
         return [
             self._record(self._request(model, index), found.get(row), after_stop)
@@ -329,7 +334,8 @@ class _Copy:
         ]
 
     def _request(self, model: int, index: int) -> TrialRequest:
-        spec, run_sequence = self.session.spec, self.session.board.run_sequence
+        spec = self.session.spec
+        run_sequence = self.session.board.run_sequence
         key = TrialKey(spec.models[model].name, index)
         task, question = run_sequence.at(index)
         asked = spec.tasks[task]

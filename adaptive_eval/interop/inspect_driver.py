@@ -108,7 +108,8 @@ def usage_of(usages: Sequence[Any]) -> Usage:
     """Return the sum of usages of Inspect, whose input tokens leave out what a cache read or wrote."""
     total = Usage()
     for one in usages:
-        read, written = one.input_tokens_cache_read or 0, one.input_tokens_cache_write or 0
+        read = one.input_tokens_cache_read or 0
+        written = one.input_tokens_cache_write or 0
         total += Usage(one.input_tokens + read + written, one.output_tokens, read)
     return total
 
@@ -143,7 +144,8 @@ class InspectPrompts:
     def messages(self, request: TrialRequest) -> Sequence[Message]:
         """Return the sample and epoch that a trial is."""
         question = self._tasks[request.task].by_id[request.question]
-        text, epoch = str(question.fields["input"]), request.repeat + 1
+        text = str(question.fields["input"])
+        epoch = request.repeat + 1
         return (SampleMessage("user", text, request.task, request.question, epoch),)
 
 
@@ -273,9 +275,12 @@ def _completion(sample: Any, model: str, tokens: Usage) -> SampleCompletion:
     reasons = [str(choice.stop_reason) for choice in sample.output.choices]  # none, without a generation
     scores = {name: (score.value, score.answer) for name, score in (sample.scores or {}).items()}
     cut = sample.limit is not None or any(reason in CUT_OFF for reason in reasons)
+    finish_reason = "stop"
+    if cut:
+        finish_reason = "length"
     return SampleCompletion(
         sample.output.completion,
-        "length" if cut else "stop",
+        finish_reason,
         tokens,
         float(sample.working_time or sample.total_time or 0.0),
         sample.output.model or model,

@@ -96,6 +96,9 @@ class _Opened:
         else:
             target = ", ".join(summary.target)
         prompt = _text(summary.input)
+        finish_reason = ""
+        if summary.limit in _CUT_OFF:
+            finish_reason = "length"
         return Found(
             self._model,
             self.task,
@@ -104,7 +107,7 @@ class _Opened:
             number=summary.epoch,
             rule=str((self.header.eval.metadata or {}).get("stopping_rule", "")),
             content=content_of(prompt, target, summary.choices),
-            finish_reason="length" if summary.limit in _CUT_OFF else "",
+            finish_reason=finish_reason,
             prompt=prompt,
             target=target,
             tokens=tokens,

@@ -85,7 +85,11 @@ def inspect_rows(name: str, base: Path) -> Iterator[dict[str, str]]:
 
 def sample_id(sample: Any, number: int) -> str:
     """Return a sample's id, as Inspect gives it to one that has none."""
-    return str(number + 1 if sample.id is None else sample.id)
+    if sample.id is None:
+        name = number + 1
+    else:
+        name = sample.id
+    return str(name)
 
 
 def sample_text(sample: Any) -> str:
@@ -250,7 +254,10 @@ class StopEarly:
             return
         key = TrialKey(session.spec.models[0].name, index)
         category = self._category(scores)
-        self._outcomes.append(Missing(key, "not scored") if category is None else TrialOutcome(key, category))
+        if category is None:
+            self._outcomes.append(Missing(key, "not scored"))
+        else:
+            self._outcomes.append(TrialOutcome(key, category))
         if len(self._outcomes) >= BATCH:
             self._tell()
 
@@ -261,9 +268,12 @@ class StopEarly:
             return {}
         self._tell()
         line = session.results().models[0]
+        stopped = None
+        if session.stopped is not None:
+            stopped = describe(session.stopped)
         return {
             "goal": self.goal.text,
-            "stopped": None if session.stopped is None else describe(session.stopped),
+            "stopped": stopped,
             "score": line.score,
             "score_low": line.score_low,
             "score_high": line.score_high,

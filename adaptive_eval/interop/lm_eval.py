@@ -53,11 +53,15 @@ def samples_log(path: Path, choices: Choices) -> Log:
     """
     samples = _Samples(path, choices)
     version = samples.results.get("versions", {}).get(samples.task)
+    if version is not None:
+        versions = {samples.called: str(version)}
+    else:
+        versions = {}
     return Log(
         path,
         "lm-evaluation-harness samples",
         samples.pieces,
-        versions={} if version is None else {samples.called: str(version)},
+        versions=versions,
     )
 
 
@@ -105,9 +109,13 @@ class _Samples:
         used, others = chosen, set()
         for found in stream_rows(self.path):
             if not isinstance(found, Row):
-                yield Flaw(f"line {found[0]}" if found[0] else "", found[1])
+                line = ""
+                if found[0]:
+                    line = f"line {found[0]}"
+                yield Flaw(line, found[1])
                 continue
-            row, place = found.values, f"line {found.line}"
+            row = found.values
+            place = f"line {found.line}"
             if not is_samples_row(row):
                 yield Flaw(place, "is no sample of lm-evaluation-harness: it lacks doc_id, resps or target")
                 continue
@@ -131,10 +139,14 @@ class _Samples:
         if field is not None and field not in doc:
             yield Flaw(place, f"its document has no field {field!r}; there are {', '.join(doc)}")
             return
+        if field is None:
+            name = row["doc_id"]
+        else:
+            name = doc[field]
         shared: dict[str, Any] = {
             "model": self.model,
             "task": self.called,
-            "question": str(row["doc_id"] if field is None else doc[field]),
+            "question": str(name),
             "content": _content(row),
             "prompt": _prompt(row),
             "target": str(row["target"]),
@@ -158,14 +170,18 @@ class _Samples:
 
     def _results(self, row: Mapping[str, Any], answers: list[str] | None) -> Iterator[dict[str, Any]]:
         """Yield each answer with its score: as stored for each, or for the only one, or as scored again."""
-        scores, again = _own_scores(row, answers), self.choices.scorer is not None
+        scores = _own_scores(row, answers)
+        again = self.choices.scorer is not None
         if answers is not None and scores is not None and not again:
             for text, score in zip(answers, scores, strict=True):
                 yield {"text": text, "score": in_range(score, "scores", self.choices.range)}
             return
         stored = self._stored(row)
         if not again and (answers is None or len(answers) == 1):
-            yield {"text": answers[0] if answers else "", "score": stored, "reason": self._metric(row)}
+            first = ""
+            if answers:
+                first = answers[0]
+            yield {"text": first, "score": stored, "reason": self._metric(row)}
             return
         for number, text in enumerate(answers or ()):
             result = self.score_answer(row, text)
@@ -306,7 +322,10 @@ class HarnessMetric:
             value = metric(references=[str(row["target"])], predictions=[extracted], **kwargs)
         except TypeError:  # the harness's older metrics take pairs
             value = metric([str(row["target"]), extracted])
-        score = in_range(value.get(name) if isinstance(value, dict) else value, f"the metric {name}")
+        number = value
+        if isinstance(value, dict):
+            number = value.get(name)
+        score = in_range(number, f"the metric {name}")
         return {"score": score, "extracted": extracted, "reason": name}
 
     def _filtered(self, row: Mapping[str, Any], text: str) -> Any:

@@ -53,15 +53,20 @@ class HarnessScore:
 
 def judged(fields: Mapping[str, Any], text: str, chosen: str | None = None) -> HarnessScore:
     """Score one answer with a task's filters and metrics."""
-    name, base = str(fields[TASK]), str(fields[BASE])
-    task, doc = _task(name, base), _documents(name, base)[int(fields[DOC])]
+    name = str(fields[TASK])
+    base = str(fields[BASE])
+    task = _task(name, base)
+    doc = _documents(name, base)[int(fields[DOC])]
     for end in _ends(task):
         text = text.split(end, 1)[0]
     pipeline = next(one for one in _filters(task) if chosen is None or one.name == chosen)
     with _LOCK:
         filtered = filtered_answer(pipeline, doc, (name, int(fields[DOC]), 1), text)
         metrics = task.process_results(doc, [filtered])
-    return HarnessScore(filtered if isinstance(filtered, str) else None, metrics)
+    answer = None
+    if isinstance(filtered, str):
+        answer = filtered
+    return HarnessScore(answer, metrics)
 
 
 def filtered_answer(pipeline: Any, doc: Any, metadata: tuple[str, Any, int], text: str) -> Any:

@@ -50,7 +50,8 @@ def sources(path: Path) -> list[Path]:
 def open_logs(paths: Iterable[Path], choices: Choices, *, texts: bool = True) -> list[Log]:
     """Return the logs of files, runs and folders, in the order given."""
     files = [(path, file) for path in paths for file in sources(path)]
-    folders, logs = _folders({file for _, file in files}), []
+    folders = _folders({file for _, file in files})
+    logs = []
     for path, file in files:
         model = choices.models.get(path, choices.model)
         own = replace(choices, model=model, folder=folders.get(file))
@@ -202,7 +203,8 @@ def recorded_weights(recorded: RecordedOutcomes) -> tuple[float, ...] | None:
 
 def _tabulated(gatherer: Gatherer, *, any_order: bool) -> RecordedOutcomes | None:
     """Return the answers of logs as a table, copies left out; None if scores are numbers."""
-    gathered, (cells, categories, answers) = gatherer.gathered(), gatherer.answers(any_order=any_order)
+    gathered = gatherer.gathered()
+    (cells, categories, answers) = gatherer.answers(any_order=any_order)
     if any(score not in (0.0, 1.0) for scores in gathered.scores.values() for score in scores):
         return None
     questions = [(task, question) for task, ids in gathered.tasks.items() for question in ids]

@@ -75,7 +75,8 @@ TEXTS = ("prompt", "text", "reasoning", "tool_calls")
 
 def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) -> Iterator[dict[str, Any]]:
     """Yield the trials of a run as rows, in commit order."""
-    counted, checks = weights_of_run(reader, about.weights, about.results), reader.checks()
+    counted = weights_of_run(reader, about.weights, about.results)
+    checks = reader.checks()
     for record in reader.trials():
         key = record.request.key
         row = _row(record, about.weights.get(record.request.task), about)
@@ -93,7 +94,9 @@ def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) 
 
 
 def _row(record: TrialRecord, weights: tuple[float, ...] | None, about: RunDescription) -> dict[str, Any]:
-    request, answer, score = record.request, record.completion, record.score
+    request = record.request
+    answer = record.completion
+    score = record.score
     row = {
         **dict.fromkeys(COLUMNS),
         **_parts(request, "task", "question", "seed"),
@@ -282,9 +285,11 @@ def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
         raise OutcomesError(f"{directory}: a question is in several tasks, which --task would take for one")
     with RunReader(directory) as reader:
         reader.require_undamaged(whole=True)
-        weights, results = run_weights(reader), stored_results(reader)
+        weights = run_weights(reader)
+        results = stored_results(reader)
         fields = {str(task.fields["cluster"]) for task in _tasks(reader.meta()) if "cluster" in task.fields}
-        rule, groups = run_rule(reader), stored_groups(reader)
+        rule = run_rule(reader)
+        groups = stored_groups(reader)
         if choices.cluster is not None and not (groups and choices.cluster in fields):
             groups = groups_by_field(reader, choices.cluster)
     if results is not None:
@@ -344,7 +349,10 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
         key = TrialKey(columns.models[model], step)
         if text := texts.get(key, 0):
             found = replace(found, repeats=True, answer=text)
-        yield replace(found, redrawn=True) if key in redrawn else found
+        if key in redrawn:
+            yield replace(found, redrawn=True)
+        else:
+            yield found
 
 
 def _with_texts(directory: Path, choices: Choices) -> Iterator[Piece]:
@@ -360,9 +368,12 @@ def trials_of_run(
     counted: Weights = MappingProxyType({}),
 ) -> Iterator[Found]:
     """Yield the trials of a run with their texts: all, or those of one model and task."""
-    redrawn, independent = redrawn_causes(reader), independent_copies(reader)
+    redrawn = redrawn_causes(reader)
+    independent = independent_copies(reader)
     for record in reader.trials(model=model, task=task):
-        request, answer, score = record.request, record.completion, record.score
+        request = record.request
+        answer = record.completion
+        score = record.score
         prompt = shown_prompt(record.sent)
         content = content_of(prompt) if prompt else ""
         if score is not None:

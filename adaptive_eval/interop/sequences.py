@@ -61,7 +61,9 @@ def sequences_of(cells: TrialCells, models: int, run_sequence: RunSequence) -> T
     index = _indices(cells, run_sequence)
     ends = np.zeros(models, dtype=np.int64)
     np.maximum.at(ends, cells.model, index + 1)
-    rows, owners, indices = [cells.rows], [cells.model], [index]
+    rows = [cells.rows]
+    owners = [cells.model]
+    indices = [index]
     for model, end in enumerate(ends.tolist()):
         there = np.zeros(end, dtype=bool)
         there[index[cells.model == model]] = True

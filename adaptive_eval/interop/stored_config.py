@@ -26,7 +26,9 @@ from adaptive_eval.trial import SAME_TEXT, DiscardCause, TrialKey
 def config_of_file(reader: RunReader) -> RunConfig | None:
     """Return the config that a run file holds; None of an imported run."""
     meta = reader.meta()
-    return written_config(meta) if "config" in meta else None
+    if "config" in meta:
+        return written_config(meta)
+    return None
 
 
 def written_config(meta: Mapping[str, str]) -> RunConfig:
@@ -130,7 +132,8 @@ def independent_copies(reader: RunReader) -> bool:
 
 def redrawn_causes(reader: RunReader) -> frozenset[DiscardCause]:
     """Return the causes of discarded draws for which another draw counts in a run."""
-    config, meta = config_of_file(reader), reader.meta()
+    config = config_of_file(reader)
+    meta = reader.meta()
     if config is not None:
         return frozenset(config.on.discarded)
     if SESSION in meta:

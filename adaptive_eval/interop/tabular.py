@@ -103,9 +103,12 @@ def _headings(path: Path, data: Mapping[str, Any] | None, choices: Choices) -> H
         ranged = f". If the numbers of {listed(numbers)} are scores, say from where to where: --range 0,100"
         if "question" in lacking:
             ranged += "; averages over questions cannot be compared, give the answers to each question"
+        more = ""
+        if numbers:
+            more = ranged
         raise OutcomesError(
             f"{path}: no column is known to hold the {' or the '.join(lacking)}. The columns are "
-            f"{listed(rows[0])}; say which it is: --map {options}{ranged if numbers else ''}"
+            f"{listed(rows[0])}; say which it is: --map {options}{more}"
         )
     return found
 
@@ -168,7 +171,10 @@ def _rows(
 
 def _numbered(rows: Iterable[Any]) -> Iterator[Row | tuple[int, str]]:
     for number, values in enumerate(rows, start=1):
-        yield Row(number, values) if isinstance(values, dict) else (number, "the row is no object")
+        if isinstance(values, dict):
+            yield Row(number, values)
+        else:
+            yield (number, "the row is no object")
 
 
 def begin_of(path: Path) -> bytes:
@@ -228,7 +234,10 @@ class _Table:
             if isinstance(row, Row):
                 yield from self._of_row(row)
             else:
-                yield Flaw(f"line {row[0]}" if row[0] else "", row[1])
+                place = ""
+                if row[0]:
+                    place = f"line {row[0]}"
+                yield Flaw(place, row[1])
 
     def _made(self, data: Mapping[str, Any] | None) -> Iterator[Row | tuple[int, str]]:
         """Yield the rows that the format makes of the whole file."""
@@ -276,12 +285,17 @@ class _Table:
 
     def _piece(self, values: Mapping[str, Any], place: str) -> Piece:
         """Return a row's trial, or its flaw."""
-        field, known = self._choices.question_id, self._known
+        field = self._choices.question_id
+        known = self._known
         model = _name(values.get("model")) or self._model
         inner = field
         if known.ids:
             inner = f"{known.ids}.{field}"
-        question = _text(values.get("question") if inner is None or field is None else find(values, inner)[1])
+        if inner is None or field is None:
+            named = values.get("question")
+        else:
+            named = find(values, inner)[1]
+        question = _text(named)
         for column, given in (("model", model), (field or "question", question)):
             if not given:
                 return Flaw(place, f"there is no {column}; {_NEEDED}")
@@ -323,13 +337,16 @@ class _Table:
         weights = values.get("weights")
         if "category" in fields and isinstance(weights, str):
             fields["weights"] = _listed(weights)
+        content = ""
+        if any(asked):
+            content = content_of(*asked)
         return Found(
             self._choices.named(model, self._path),
             self._choices.task or task,
             question,
             place,
             _counting(values.get("trial"), "trial"),
-            content=content_of(*asked) if any(asked) else "",
+            content=content,
             tokens=tokens,
             cluster=cluster,
             rule=rule or "",
@@ -364,7 +381,8 @@ class _Table:
 
     def _verdict(self, values: Mapping[str, Any]) -> tuple[str, Any]:
         """Return the column or metric that says what a trial is worth, and its value."""
-        metric, metrics = self._choices.metric, self._known.metrics
+        metric = self._choices.metric
+        metrics = self._known.metrics
         if metrics and (metric is not None or "score" not in values):
             scores = find(values, metrics)[1] or {}
             name = chosen_metric(self._path, metric or values.get(METRIC), scores)
@@ -376,7 +394,10 @@ class _Table:
             order = VERDICTS if self._choices.range is None else VERDICTS[::-1]
             named = [name for name in order if name in there]
             valued = (name for name in named if values.get(name) not in (None, ""))
-            metric = next(valued, named[0] if named else None)
+            first = None
+            if named:
+                first = named[0]
+            metric = next(valued, first)
         if metric is None or metric not in values:
             raise ValueError(f"there is neither category nor correct nor score; {_NEEDED}")
         theirs = self._columns.get(metric, metric)
@@ -434,7 +455,10 @@ def _counting(value: Any, column: str) -> int | None:
     label = None
     if isinstance(value, str):
         label = _LABEL.fullmatch(value)
-    number = _amount(value if label is None else label[1], column)
+    number_text = value
+    if label is not None:
+        number_text = label[1]
+    number = _amount(number_text, column)
     if number is None:
         return None
     if not number.is_integer() or number > _LARGEST_COUNT:

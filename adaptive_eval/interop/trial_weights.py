@@ -68,12 +68,15 @@ def _of_task(
         steps = np.arange(STEPS + 1) / STEPS
     else:
         steps = unit_scores(values)
+    samples_per_prompt = None
+    if task in (results.in_rounds or ()):
+        samples_per_prompt = samples
     weights = trial_weights(
         questions,
         columns.category[np.array(rows, np.int64)],
         steps,
         max(size, len(numbers)),
-        samples_per_prompt=samples if task in (results.in_rounds or ()) else None,
+        samples_per_prompt=samples_per_prompt,
         numbers=isinstance(values, ScoreRange),
     )
     return list(zip(rows, weights.tolist(), strict=True))

@@ -53,7 +53,11 @@ def load_answer_key(spec: MimicSpec) -> list[list[Answerable]]:
 def _rows(dataset: DatasetSpec) -> list[tuple[str, KnownQuestion]]:
     file = read_rows(Path(dataset.path))
     for line, words in file.problems:
-        raise DatasetError(f"{dataset.path}: line {line}: {words}" if line else f"{dataset.path}: {words}")
+        if line:
+            where = f"{dataset.path}: line {line}: {words}"
+        else:
+            where = f"{dataset.path}: {words}"
+        raise DatasetError(where)
     found = []
     for index, row in enumerate(file.rows):
         place = f"{dataset.path}:{row.line}"

@@ -113,7 +113,8 @@ class ServedRequest:
             body = body[: len(body) // 2]
         if await self.left_before(due):
             return False
-        head, before = {"content-length": str(len(body))}, 0
+        head = {"content-length": str(len(body))}
+        before = 0
         if fault is not None and fault.kind in ("drop", "hang"):
             before = min(int(fault.after * len(body)), len(body) - 1)
             if before:

@@ -80,7 +80,8 @@ def worked_answer(answer: str, template: str, length: float, start: int) -> tupl
     ('The answer is \\boxed{42}.', True)
     """
     sentence = "\n" + template.replace("{answer}", answer)
-    parts, tokens = [_OPENING], _OPENING_SIZE + count_tokens(sentence)
+    parts = [_OPENING]
+    tokens = _OPENING_SIZE + count_tokens(sentence)
     while tokens < length:
         step = start % len(_STEPS)
         parts.append(_STEPS[step])
@@ -224,7 +225,8 @@ def _ease(spec: MimicSpec, family: str, question: str) -> float:
 
 def _beta_sample(spec: MimicSpec, model: MimicModelSpec, dataset: int, count: int) -> Sequence[float]:
     mean = model.average
-    alpha, beta = model.spread * mean, model.spread * (1.0 - mean)
+    alpha = model.spread * mean
+    beta = model.spread * (1.0 - mean)
     if not (alpha > 0.0 and beta > 0.0):  # a mean of 0 or 1, or too near for a number to tell
         return [mean] * count
     rng = random.Random(Tosses(spec.seed, "accuracies", model.name, dataset).toss("").tail)
@@ -267,7 +269,8 @@ class SeenPrompt:
     @property
     def letters(self) -> dict[str, float] | None:
         """The chance of each letter as the answer to a question with options; None for another."""
-        question, chance = self.question, min(max(self.chance, 1e-9), 1.0 - 1e-9)
+        question = self.question
+        chance = min(max(self.chance, 1e-9), 1.0 - 1e-9)
         if not question.choices:
             return None
         others = dict.fromkeys(question.wrong, (1.0 - chance) / len(question.wrong))

@@ -123,7 +123,10 @@ def _handshake(child: subprocess.Popen[bytes], spec: str, log: IO[bytes]) -> int
         )
     answer = json.loads(line)
     if "error" in answer:
-        raise (DatasetError if answer["error"] == "dataset" else UsageError)(answer["message"])
+        kind = UsageError
+        if answer["error"] == "dataset":
+            kind = DatasetError
+        raise kind(answer["message"])
     return int(answer["port"])
 
 

@@ -130,7 +130,8 @@ def prompt_tokens(asked: SeenPrompt) -> int:
 
 def draw_samples(examinee: Examinee, request: ChatRequest, asked: SeenPrompt) -> list[Reply]:
     """Return the samples of a request; sample i has the seed plus i."""
-    size, context = prompt_tokens(asked), asked.model.context_length
+    size = prompt_tokens(asked)
+    context = asked.model.context_length
     wanted = request.limit or 1
     if size + wanted > context:
         raise ApiError(

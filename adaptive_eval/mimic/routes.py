@@ -81,7 +81,10 @@ class ModelCounts:
         self.prompt_tokens += response.prompt_tokens
         self.completion_tokens += response.completion_tokens
         seed = response.request.seed
-        self.seeds["none" if seed is None else str(seed)] += 1
+        named = "none"
+        if seed is not None:
+            named = str(seed)
+        self.seeds[named] += 1
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[HTTPResponse]]
@@ -127,7 +130,10 @@ class MimicServer:
         """Return `handler` behind the slow start and, if there is a `key`, behind the API key."""
 
         async def guard(request: Request) -> HTTPResponse:
-            self.admit(request.headers.get("authorization", "") if key else None)
+            given = None
+            if key:
+                given = request.headers.get("authorization", "")
+            self.admit(given)
             return await handler(request)
 
         return guard
@@ -171,7 +177,10 @@ class MimicServer:
         """Return a request as its model sees it."""
         model = self._model(str(data.get("model")))
         seen = {name: value for name, value in data.items() if name not in model.ignores}
-        request = parse_request({**seen, "seed": 0} if model.cached else seen)
+        body = seen
+        if model.cached:
+            body = {**seen, "seed": 0}
+        request = parse_request(body)
         return request, self.examinee.asked(request.model, request.prompt)
 
     def _model(self, name: str) -> MimicModelSpec:
@@ -274,7 +283,9 @@ def _raise_if_error(fault: FaultSpec | None, authorization: str) -> None:
             headers = {"retry-after": f"{wait:g}"}
         else:
             headers = {}
-        words, kind, code = f"Injected fault: status {fault.status}.", "server_error", "injected_fault"
+        words = f"Injected fault: status {fault.status}."
+        kind = "server_error"
+        code = "injected_fault"
         if fault.status == 429:
             words, kind, code = "Rate limit reached.", "rate_limit_error", "rate_limit_exceeded"
         raise ApiError(fault.status, words, kind=kind, code=code, headers=headers)

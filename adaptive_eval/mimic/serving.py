@@ -75,7 +75,8 @@ class _ClosableProtocol(HttpToolsProtocol):
 
 def main(create_app: Callable[[MimicSpec], ASGIApp] = create_app) -> int:
     """Serve until standard input ends."""
-    host, port = sys.argv[1], int(sys.argv[2])
+    host = sys.argv[1]
+    port = int(sys.argv[2])
     try:
         spec = spec_from_json(_first_line(sys.stdin.fileno()))
         serve(create_app(spec), host=host, port=port, ready=lambda bound: _say({"port": bound}), lifeline=0)

@@ -363,7 +363,8 @@ def _composed(goal: GoalSpec, place: Place = ("goal",)) -> Found:
 
 def _goal_conflicts(goal: GoalSpec, place: Place, models: Sequence[str], references: Sequence[str]) -> Found:
     """Yield what is wrong with one goal for these models."""
-    names, count = [*models, *references], len(models) + len(references)
+    names = [*models, *references]
+    count = len(models) + len(references)
     if goal.kind == "top-k" and 1 < count <= goal.k:
         yield (*place, "k"), f"{goal.k} of {count} models: nothing would be left to decide"
     if goal.kind in ("baseline", "not-worse") and goal.model not in names:

@@ -208,7 +208,8 @@ def described(section: Any) -> dict[str, str]:
     """Return what a section says of its keys, in the docstrings under them and under those of its bases."""
     words: dict[str, str] = {}
     for one in reversed(section.__mro__):
-        words |= _own_words(one) if issubclass(one, Section | Record) else {}
+        if issubclass(one, Section | Record):
+            words |= _own_words(one)
     fields = section.__pydantic_fields__.items()
     found = {field.alias or name: words.get(name) or field.description for name, field in fields}
     return {key: text for key, text in found.items() if text}

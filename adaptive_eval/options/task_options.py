@@ -65,7 +65,8 @@ class RubricConfig(Section):
 
     @model_validator(mode="after")
     def _a_weight_each(self) -> Self:
-        weights, worth = self.weights, default_weights(self.schema_name)
+        weights = self.weights
+        worth = default_weights(self.schema_name)
         if weights is not None and self.range is None and len(weights) != len(worth):
             words = f"{len(weights)} weights for the {len(worth)} categories of {self.label}"
             raise Mistakes([(("weights",), Coded(CONFLICT, words))])

@@ -76,12 +76,15 @@ def mistakes_of(error: ValidationError, section: Any, said: Mapping[str, str], t
 
     `said` is what the section says of its keys, `top` the section that is the whole config.
     """
-    found, fields = error.errors(include_url=False), fields_of(section)
+    found = error.errors(include_url=False)
+    fields = fields_of(section)
     unknown = [str(one["loc"][-1]) for one in found if one["type"] in _UNKNOWN]
     hints = {key: _elsewhere(key, section, top) for key in unknown}
     meant = {nearest(key, fields) for key, hint in hints.items() if hint is None}
     for details in found:
-        kind, value, context = details["type"], details["input"], details.get("ctx", {})
+        kind = details["type"]
+        value = details["input"]
+        context = details.get("ctx", {})
         place = _place(details["loc"], fields)
         name = ""
         if place:
@@ -112,7 +115,10 @@ def fields_of(section: Any) -> dict[str, FieldInfo]:
 
 def _place(loc: tuple[int | str, ...], fields: Mapping[str, FieldInfo]) -> Place:
     """Return a place without what the library adds to it: kinds of sections, and marks of keys."""
-    parts = _parts(fields.get(str(loc[0])) if loc else None)
+    field = None
+    if loc:
+        field = fields.get(str(loc[0]))
+    parts = _parts(field)
     in_mapping = any(get_origin(part) is dict for part in parts)
     named = 1
     if in_mapping and len(loc) > 1:
@@ -139,16 +145,25 @@ def _in_a_sentence(text: str) -> str:
 
 
 def _words(details: ErrorDetails, place: Place, field: FieldInfo | None, description: str) -> str:
-    kind, value, context = details["type"], details["input"], details.get("ctx", {})
+    kind = details["type"]
+    value = details["input"]
+    context = details.get("ctx", {})
     if kind == "value_error":
         said = context["error"].args
-        return Coded(getattr(said[0], "code", MALFORMED) if said else MALFORMED, str(context["error"]))
+        code = MALFORMED
+        if said:
+            code = getattr(said[0], "code", MALFORMED)
+        return Coded(code, str(context["error"]))
     if kind == "missing":
         if isinstance(place[-1], int):
             return missing("the list is too short here")
-        return missing(f"is missing; {description}" if description else "is missing")
+        advice = "is missing"
+        if description:
+            advice = f"is missing; {description}"
+        return missing(advice)
     if kind in ("literal_error", "union_tag_invalid"):
-        tag, expected = context.get("tag", value), context.get("expected") or context["expected_tags"]
+        tag = context.get("tag", value)
+        expected = context.get("expected") or context["expected_tags"]
         return _not_one_of(tag, expected)
     if kind == "union_tag_not_found":
         tag = _tag_of(details)
@@ -206,7 +221,9 @@ def _elsewhere(key: str, section: Any, top: Any) -> str | None:
     if {f"{key}s", key.removesuffix("s")} & fields.keys():
         return None  # singular or plural of a key
     holder = section_with(key, section)
-    return f"it belongs under {holder}" if holder else None
+    if holder:
+        return f"it belongs under {holder}"
+    return None
 
 
 def section_with(key: str, section: Any) -> str | None:

@@ -162,7 +162,8 @@ def _claims_of(spec: SessionSpec) -> list[Asked]:
 
 def _complete(spec: SessionSpec, claim: Asked) -> Asked:
     """Return a claim that can be checked, with its margin."""
-    (origin, unit), models = spec.scale, [model.name for model in spec.models]
+    (origin, unit) = spec.scale
+    models = [model.name for model in spec.models]
     scale = f"scores of this run go from {origin:g} to {origin + unit:g}"
     if isinstance(claim, NotWorse):
         names = [claim.model, claim.than]
@@ -209,7 +210,8 @@ def _verdicts(made: Replay, reader: RunReader, claims: Sequence[Asked], together
     if not claims:
         return {}
     session = _session(made.session.spec, claims, together)
-    states, stopped = made.session.states, made.results.stop
+    states = made.session.states
+    stopped = made.results.stop
     if stopped is not None and stopped.reason == "unusable":
         session.end("unusable")  # answers that could not be scored decide nothing
     for model in states.unusable:
@@ -235,10 +237,12 @@ def _verdicts(made: Replay, reader: RunReader, claims: Sequence[Asked], together
 def _session(spec: SessionSpec, claims: Sequence[Asked], together: int) -> Session:
     """Return a session that decides claims, and does not stop."""
     rows = np.arange(len(claims))
-    (origin, unit), index = spec.scale, {name: number for number, name in enumerate(spec.names)}
+    (origin, unit) = spec.scale
+    index = {name: number for number, name in enumerate(spec.names)}
     first = np.array([index[claim.model] for claim in claims])
     second = np.full(rows.size, Contrasts.SINGLE)
-    value, margin = np.zeros(rows.size), np.full(rows.size, np.nan)
+    value = np.zeros(rows.size)
+    margin = np.full(rows.size, np.nan)
     for row, claim in enumerate(claims):
         if isinstance(claim, AtLeast):
             value[row] = (claim.value - origin) / unit
@@ -378,9 +382,11 @@ def _of_imported(results: Results, claim: Asked) -> Claim:
         ends = None
         if line is not None:
             ends = (line.score_low, line.score_high)
-        least, words = claim.value, f"{claim.model} scores at least {trimmed(claim.value)}"
+        least = claim.value
+        words = f"{claim.model} scores at least {trimmed(claim.value)}"
     else:
-        ends, least = _difference(results, claim), -(claim.margin or 0.0)
+        ends = _difference(results, claim)
+        least = -(claim.margin or 0.0)
         words = f"{claim.model} is not worse than {claim.than} by more than {trimmed(-least)}"
     if ends is None:
         names = ", ".join(line.model for line in results.models)

@@ -64,7 +64,8 @@ def forecast(built: Built, directory: Path) -> Need | None:
     if not (directory / RUN_FILE).exists():
         return _before_the_start(built)
     with RunReader(directory) as reader:
-        stored, results = reader.count(), stored_results(reader)
+        stored = reader.count()
+        results = stored_results(reader)
         built = replace(built, continued=reader.meta())  # with what it takes from previous runs
     if not stored or results is None:
         return _before_the_start(built)
@@ -81,7 +82,10 @@ def alternatives(sampling: SamplingConfig) -> int:
     wanted = sampling.logprobs
     if wanted is None or wanted is False:
         return 0
-    return 1 + (wanted if wanted is not True else sampling.top_logprobs or 0)
+    kept = wanted
+    if wanted is True:
+        kept = sampling.top_logprobs or 0
+    return 1 + kept
 
 
 def _before_the_start(built: Built) -> Need | None:

@@ -86,7 +86,8 @@ def each_question(
     if confidence is not None and wanted.right == wanted.of:
         raise UsageError(f"--each-question {asked!r}: no share is above 1; with --confidence ask for less")
     with RunReader(Path(run)) as reader:
-        columns, weights = with_lost_draws(reader.outcomes(), reader), run_weights(reader)
+        columns = with_lost_draws(reader.outcomes(), reader)
+        weights = run_weights(reader)
         if SESSION in reader.meta():
             tasks = session_of_file(reader).tasks
         else:
@@ -120,7 +121,8 @@ def each_question(
             key = TrialKey(name, int(columns.step[row]))
             if key in never:
                 continue
-            question, category = int(columns.question[row]), int(columns.category[row])
+            question = int(columns.question[row])
+            category = int(columns.category[row])
             if category < 0:
                 given = LOST
             else:

@@ -130,7 +130,9 @@ class Evaluation:
             checks = reader.checks()
         columns: dict[str, list[Any]] = {name: [] for name in (*_ANSWER_COLUMNS, *checks)}
         for record in self.answers():
-            asked, score, answer = record.request, record.score, record.completion
+            asked = record.request
+            score = record.score
+            answer = record.completion
             if score is not None:
                 scored = (score.category, score.extracted)
             else:
@@ -400,7 +402,8 @@ def run_config(
         loaded = config_from_data(dict(config), Path.cwd())
     else:
         loaded = load_config(Path(config), tuple(overrides))
-    built, directory = build(loaded), _absolute(Path("runs") / loaded.name if out is None else out)
+    built = build(loaded)
+    directory = _absolute(Path("runs") / loaded.name if out is None else out)
     if new:
         built.session()
         set_aside(directory)

@@ -149,7 +149,9 @@ class _Run:
         else:
             built = replace(built, labels=_labels(built.config, None))
         built = built.with_stored_answers()
-        self.built, self.directory, self.options = built, directory, options
+        self.built = built
+        self.directory = directory
+        self.options = options
         self._outlets, self._stack = outlets, stack
         self._watches, self._past = built.watches(), _Past()
         self.session: Session = built.session(self._watches.copies.remarks)
@@ -245,7 +247,8 @@ class _Run:
         with writer.reader() as reader, decoding(self.directory / RUN_FILE):
             replayed = self.built.rebuild(self.session, reader, self._watches)
             past = [Decided(record.at, (decision_from(record.body),)) for record in reader.decisions()]
-            latest, elapsed = reader.latest_snapshot(), reader.running_time()
+            latest = reader.latest_snapshot()
+            elapsed = reader.running_time()
         valid = still_valid([event.decisions[0] for event in past])
         stored = {_fingerprint(decision) for decision in valid}
         # A changed rule may decide otherwise, and the last decisions may be lost with their process.
@@ -263,7 +266,9 @@ class _Run:
         It is older if a process died between its last answer and its last snapshot, and if the
         stopping rule has changed since.
         """
-        built, latest, elapsed = self.built, self._past.latest, self._past.elapsed
+        built = self.built
+        latest = self._past.latest
+        elapsed = self._past.elapsed
         resume_accounts(built.tasks, built.scorers, self.directory)
         results = built.with_limits(self._watches.added_to(self.session.results()), elapsed)
         if latest is None or not _holds(from_json(latest.results), results):

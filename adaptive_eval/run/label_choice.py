@@ -57,7 +57,8 @@ class Chosen:
     @property
     def chances(self) -> dict[int, float]:
         """The chosen steps with the chance of each."""
-        steps, own = self.steps[self.marked], self.own[self.marked]
+        steps = self.steps[self.marked]
+        own = self.own[self.marked]
         return dict(zip(steps.tolist(), own.tolist(), strict=True))
 
     @property
@@ -80,7 +81,8 @@ class LabelChoices:
     @classmethod
     def of(cls, reader: RunReader) -> LabelChoices:
         """Return the choices of the calls that were made so far."""
-        meta, file = reader.meta(), reader.directory / CALLS
+        meta = reader.meta()
+        file = reader.directory / CALLS
         told = [meta.get(name, "") for name in ("identity", "seed", "name")]
         key = blake2b(json.dumps(told).encode(), digest_size=32).digest()
         calls: list[LabelCall] = []
@@ -120,7 +122,8 @@ class LabelChoices:
         asked = np.full(last, -1)
         alike = np.ones(last, dtype=bool)
         here = self.columns.step[:stored] < last
-        step, question = self.columns.step[:stored][here], self.columns.question[:stored][here]
+        step = self.columns.step[:stored][here]
+        question = self.columns.question[:stored][here]
         asked[step] = question
         np.logical_and.at(alike, step, asked[step] == question)
         return steps[early & alike & (asked >= 0)]
@@ -143,7 +146,8 @@ class LabelChoices:
     @cached_property
     def chosen(self) -> Chosen:
         """What all calls together have chosen."""
-        steps, marked = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+        steps = np.zeros(0, dtype=np.int64)
+        marked = np.zeros(0, dtype=bool)
         own = np.zeros(0)
         for call in self.calls:
             before, was, chances = steps, marked, own
@@ -156,7 +160,10 @@ class LabelChoices:
             marked = old | (numbers <= limit)
             own = np.zeros(steps.size)
             own[known] = chances
-            share, earlier = marked.mean(), was.mean() if was.size else 0.0
+            share = marked.mean()
+            earlier = 0.0
+            if was.size:
+                earlier = was.mean()
             of_old = 0.0
             if earlier < 1.0:
                 of_old = (share - earlier) / (1.0 - earlier)

@@ -95,7 +95,8 @@ class LabelFile:
 
     def _by_place(self, row: Mapping[str, Any]) -> TrialKey:
         """Return the answer of a row without id: model, question and trial, as `samples --json` has them."""
-        model, trial = row.get("model"), row.get("trial", row.get("step"))
+        model = row.get("model")
+        trial = row.get("trial", row.get("step"))
         if model is None or trial is None:
             raise ValueError("give id; or model, question and trial (the step, as samples --json has it)")
         try:

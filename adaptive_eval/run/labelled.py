@@ -65,6 +65,10 @@ def hold_against(reader: RunReader, about: RunDescription, file: Path) -> Held:
     names = session.spec.names
     models = tuple(_bias(look, [model]) for model in range(len(names)))
     pairs = tuple(_bias(look, pair) for pair in combinations(range(len(names)), 2))
+    if results is not None:
+        further = tuple(further_labels(look, results))
+    else:
+        further = ()
     return Held(
         results=results,
         alone=alone,
@@ -76,7 +80,7 @@ def hold_against(reader: RunReader, about: RunDescription, file: Path) -> Held:
         kappa=_number(kappa),
         models=models,
         pairs=pairs,
-        further=() if results is None else tuple(further_labels(look, results)),
+        further=further,
         noise=tuple(_noise(look)),
     )
 
@@ -120,7 +124,8 @@ def _read(reader: RunReader, about: RunDescription, file: Path) -> LabelRecord:
 
 def _file(choices: LabelChoices, allowed: Mapping[str, Any]) -> LabelFile:
     """Return what reads labels of the run: its answers, and which of them were chosen."""
-    columns, own = choices.columns, choices.chosen.chances
+    columns = choices.columns
+    own = choices.chosen.chances
     ids: dict[str, TrialKey] = {}
     answers: dict[TrialKey, KnownAnswer] = {}
     rows = zip(columns.model.tolist(), columns.step.tolist(), columns.question.tolist(), strict=True)
@@ -144,9 +149,12 @@ def _recorded(
     if ours and labels:
         if not choices.calls:
             raise UsageError(f"{CALLS} is not in the run's folder; it says from what answers were chosen")
-        stored, steps, chance = choices.calls[-1].stored, choices.chosen.steps, choices.chosen.chance
+        stored = choices.calls[-1].stored
+        steps = choices.chosen.steps
+        chance = choices.chosen.chance
         chosen = dict.fromkeys(steps[choices.chosen.marked].tolist(), chance)
-    pool, kept = {*steps.tolist()}, []
+    pool = {*steps.tolist()}
+    kept = []
     for given in labels:
         step = given.key.index
         if given.key.model not in models or step not in pool:
@@ -191,7 +199,8 @@ def _number(value: float) -> float | None:
 
 
 def _bias(look: LabelLook, models: Sequence[int]) -> Bias:
-    names, unit = [look.spec.names[model] for model in models], look.spec.scale[1]
+    names = [look.spec.names[model] for model in models]
+    unit = look.spec.scale[1]
     labels, bias, low, high = look.biases(models)
     share = kappa = float("nan")
     if len(models) == 1:
@@ -219,7 +228,8 @@ def _noise(look: LabelLook) -> list[Noise]:
         residual = judged.label[here] - slope * scores
         groups = np.unique(scores)
         if groups.size > 5:
-            groups, scores = np.linspace(0.1, 0.9, 5), np.clip(np.floor(scores * 5), 0, 4) / 5 + 0.1
+            groups = np.linspace(0.1, 0.9, 5)
+            scores = np.clip(np.floor(scores * 5), 0, 4) / 5 + 0.1
         rows += [(task, group, residual[np.isclose(scores, group)]) for group in groups.tolist()]
     sizes = np.array([part.size for *_, part in rows], dtype=float)
     spreads = np.zeros(sizes.size)

@@ -88,7 +88,10 @@ class Listed:
             section["api_key_env"] = asked.api_key_env
         if asked.system is not None:
             section["system"] = asked.system
-        limit = min(LIMIT, LIMIT if self.context is None else max(1, self.context // 2))
+        half = LIMIT
+        if self.context is not None:
+            half = max(1, self.context // 2)
+        limit = min(LIMIT, half)
         # OpenAI's newer models take no max_tokens.
         named = "max_tokens"
         if self.provider == "openai":
@@ -288,9 +291,13 @@ def config_text(
     labels: list[str] = []
     for one in models:
         taken = sum(label == one.label or label.startswith(f"{one.label}.") for label in labels)
-        labels.append(f"{one.label}.{taken + 1}" if taken else one.label)
+        if taken:
+            labels.append(f"{one.label}.{taken + 1}")
+        else:
+            labels.append(one.label)
     listed = [one.section(label, asked) for label, one in zip(labels, models, strict=True)]
-    goal, about_goal = f"width={2 * margin:g}", _ALONE
+    goal = f"width={2 * margin:g}"
+    about_goal = _ALONE
     stopping, about_stopping = {"confidence": 0.95}, ""
     if len(models) > 1:
         goal, about_goal = "ranking", ""

@@ -219,7 +219,9 @@ class Outlets:
     def __init__(
         self, config: RunConfig, metrics: MetricsOptions, say: Callable[[str], None] = lambda text: None
     ) -> None:
-        self._config, self._options, self._say = config, metrics, say
+        self._config = config
+        self._options = metrics
+        self._say = say
         self._open: list[Outlet] = []
 
     def __enter__(self) -> Self:
@@ -234,7 +236,10 @@ class Outlets:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close(error if isinstance(error, Exception) else None)
+        failure = None
+        if isinstance(error, Exception):
+            failure = error
+        self._close(failure)
 
     def __call__(self, event: Event) -> None:
         """Pass an event on; takes no time."""

@@ -31,8 +31,12 @@ class Probed:
     @property
     def words(self) -> str:
         """The failure, with the model and the address."""
-        words, url = str(self.result), self.endpoint.url
-        return f"{self.model}: {'' if url in words else f'{url}: '}{words}"
+        words = str(self.result)
+        url = self.endpoint.url
+        start = ""
+        if url not in words:
+            start = f"{url}: "
+        return f"{self.model}: {start}{words}"
 
 
 async def probe_all(endpoints: Mapping[str, Sequence[ModelEndpoint]]) -> list[Probed]:
@@ -55,7 +59,10 @@ def require_usable(probed: Sequence[Probed], *, all_there: bool = False) -> list
     for one in probed:
         if isinstance(one.result, EndpointError):
             spared = isinstance(one.result, TransientEndpointError) and one.model in there and not all_there
-            (absent if spared else missing).append(one.words)
+            group = missing
+            if spared:
+                group = absent
+            group.append(one.words)
     if missing:
         noun = "endpoints are"
         if len(missing) == 1:

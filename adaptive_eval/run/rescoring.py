@@ -196,7 +196,8 @@ class _Answers:
         score: _Score,
         progress: Callable[[int, int], None] | None,
     ) -> _Answers:
-        answers, trials = cls(built, reader.meta(), tasks, scorer, [], [], []), reader.trials()
+        answers = cls(built, reader.meta(), tasks, scorer, [], [], [])
+        trials = reader.trials()
         total = reader.count()
         batches = iter(lambda: list(islice(trials, _BATCH)), [])
         for records, found in score((batch, _to_score(batch, known)) for batch in batches):
@@ -205,7 +206,8 @@ class _Answers:
                 digest = None
                 if record.completion is not None:
                     digest = record.completion.digest
-                request, repeats = record.request, getattr(record.outcome, "repeats", False)
+                request = record.request
+                repeats = getattr(record.outcome, "repeats", False)
                 asked = (request.key, request.task, request.question, record.usage, digest, repeats)
                 new = None
                 if _is_due(record, known):
@@ -305,7 +307,8 @@ def _to_score(records: Sequence[TrialRecord], tasks: Mapping[str, Task]) -> Answ
     for record in records:
         if _is_due(record, tasks):
             assert record.completion is not None
-            task, request = tasks[record.request.task], record.request
+            task = tasks[record.request.task]
+            request = record.request
             question = task.asked(task.by_id[request.question], request.seed, request.repeat)
             answers.append((record.completion, question))
     return answers
@@ -323,7 +326,8 @@ def _with(record: TrialRecord, score: Score) -> Score:
 
 def _stepped(score: Score, scorer: Any) -> Score:
     """Return a score as the watch reads it: a number has its step of the scorer's range as category."""
-    number, span = score.signals.get("score"), getattr(scorer, "range", None)
+    number = score.signals.get("score")
+    span = getattr(scorer, "range", None)
     if span is None or score.category is None or not isinstance(number, int | float):
         return score
     return replace(score, category=ScoreRange(span).category(number))
@@ -382,7 +386,10 @@ def _scorer(built: Built, tasks: Sequence[str], scorer: Any) -> Scorer | None:
     several = set()
     for name in tasks:
         answers = built.config.task(name).answers
-        several.add(None if answers is None else answers.by)
+        rule = None
+        if answers is not None:
+            rule = answers.by
+        several.add(rule)
     if len(several) > 1:
         raise UsageError(f"tasks {', '.join(tasks)} differ in answers.by; score one at a time with --task")
     for by in several:

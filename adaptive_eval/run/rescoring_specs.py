@@ -93,4 +93,7 @@ def _written(text: str, option: str) -> _Written:
     except Mistakes as error:
         (_, *place), words = error.found[0]
         where = dotted(tuple(place))
-        raise UsageError(f"--{option} {text!r}: {where + ': ' if where else ''}{words}") from None
+        start = ""
+        if where:
+            start = where + ": "
+        raise UsageError(f"--{option} {text!r}: {start}{words}") from None

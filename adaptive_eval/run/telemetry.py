@@ -97,7 +97,8 @@ class Telemetry:
 
     def _trial(self, record: TrialRecord, attempts: list[AttemptRecord]) -> None:
         """Make the spans of a trial, once all of it is known."""
-        request, model = record.request, self._models[record.request.key.model]
+        request = record.request
+        model = self._models[record.request.key.model]
         begun = min((attempt.started_at for attempt in attempts), default=record.finished_at)
         attributes = {
             "adaptive_eval.run": self._run,
@@ -147,7 +148,9 @@ class Telemetry:
 
     def _evaluation(self, span: Any, record: TrialRecord) -> None:
         """Emit the event of how a request's answer was scored, if it was, in the context of its span."""
-        score, answer, task = record.score, record.completion, self._tasks.get(record.request.task)
+        score = record.score
+        answer = record.completion
+        task = self._tasks.get(record.request.task)
         if score is None or score.category is None or task is None:
             return
         attributes: dict[str, Any] = {
@@ -168,7 +171,8 @@ class Telemetry:
 
     def _tracers(self) -> Any:
         """Return the provider that the process has set, or one of our own."""
-        found, sdk = self._trace.get_tracer_provider(), _library("opentelemetry.sdk.trace")
+        found = self._trace.get_tracer_provider()
+        sdk = _library("opentelemetry.sdk.trace")
         if isinstance(found, sdk.TracerProvider):
             return found
         exporter = _library("opentelemetry.exporter.otlp.proto.http.trace_exporter").OTLPSpanExporter()
@@ -178,10 +182,8 @@ class Telemetry:
         return made
 
     def _loggers(self) -> Any:
-        found, sdk = (
-            _library("opentelemetry._logs").get_logger_provider(),
-            _library("opentelemetry.sdk._logs"),
-        )
+        found = _library("opentelemetry._logs").get_logger_provider()
+        sdk = _library("opentelemetry.sdk._logs")
         if isinstance(found, sdk.LoggerProvider):
             return found
         exporter = _library("opentelemetry.exporter.otlp.proto.http._log_exporter").OTLPLogExporter()

@@ -66,7 +66,9 @@ class Tracker:
         every: float = EVERY,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._every, self._clock, self._due = every, clock, -math.inf
+        self._every = every
+        self._clock = clock
+        self._due = -math.inf
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._backend = self._thread.submit(open_backend)
         self._sent: list[Future[Any]] = [self._backend]

@@ -61,7 +61,8 @@ class _Choosing(ChoosingScorerConfig):
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""
         options = self._options(question)
-        by_letter, by_text = self._by_letter(question, options), options.by_text(question.target)
+        by_letter = self._by_letter(question, options)
+        by_text = options.by_text(question.target)
         if by_letter and by_text and by_letter != by_text:
             return f"the target {question.target!r} is the letter of one option and the text of another"
         if by_letter or by_text:
@@ -103,17 +104,20 @@ class ChoiceProbabilityScorer(ChoiceProbabilityScorerConfig, _Choosing):
 
     def score(self, completion: Completion, question: Question) -> Score:
         """Score one answer; ScorerFailed if its first token has no log-probabilities, or no letter."""
-        options, tokens = self._options(question), likeliest_tokens(completion.logprobs)
+        options = self._options(question)
+        tokens = likeliest_tokens(completion.logprobs)
         if not tokens:
             raise ScorerFailed("the server gave no log-probabilities of the likeliest first tokens")
         letters = {letter: _chance(letter, tokens) for letter in options.letters}
-        total, target = fsum(letters.values()), self._target(question, options)
+        total = fsum(letters.values())
+        target = self._target(question, options)
         if total < LEAST_CHANCE:
             raise ScorerFailed(
                 f"the first token is a letter with a chance of {total:.2g}, and may be {tokens[0][0]!r}: ask "
                 "for the letter alone"
             )
-        likeliest, chance = max(letters, key=letters.__getitem__), letters.get(target or "", 0.0) / total
+        likeliest = max(letters, key=letters.__getitem__)
+        chance = letters.get(target or "", 0.0) / total
         score = graded(self, chance, likeliest, f"{target} has {chance:.3f}")
         if self.by == "likeliest":
             right = likeliest == target

@@ -75,7 +75,10 @@ class CodeScorer(CodeScorerConfig):
             "truncated": completion.cut_off,
         }
         if program is None:
-            return Score(0, None, signals, "truncated" if signals["truncated"] else "no code found")
+            reason = "no code found"
+            if signals["truncated"]:
+                reason = "truncated"
+            return Score(0, None, signals, reason)
         extracted = storable(program)
         # with cases each has a process, and the one that compares may take all the time
         if self.cases:
@@ -92,7 +95,8 @@ class CodeScorer(CodeScorerConfig):
                 numbers = Numbers(lines=len(program.splitlines()), cases=len(cases))
                 outcome = run_tests(_text("sandboxed_cases.py"), tests, limits, self.python, numbers)
             else:
-                code, tests = _filled(self.code, values), _filled(self.tests, values)
+                code = _filled(self.code, values)
+                tests = _filled(self.tests, values)
                 outcome = run_tests(code, tests, limits, self.python)
         except (SandboxFailed, UsageError) as error:  # another process than that of check_target may lack it
             del signals["is_correct"]
@@ -183,7 +187,10 @@ def read_cases(text: str) -> list[Case]:
     '3'
     """
     try:
-        found: Any = json.loads(text if text.lstrip().startswith("[") else _unpacked(text))
+        plain = text
+        if not text.lstrip().startswith("["):
+            plain = _unpacked(text)
+        found: Any = json.loads(plain)
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     except json.JSONDecodeError:

@@ -119,7 +119,10 @@ class ChecksScorer(ChecksScorerConfig):
 
     def _shown(self, name: str, score: Score) -> Signal:
         """Return a part's result: a number of its range, else whether the answer is right."""
-        return score.signals["score" if self.parts[name].numbers else "is_correct"]
+        kind = "is_correct"
+        if self.parts[name].numbers:
+            kind = "score"
+        return score.signals[kind]
 
     def _share(self, name: str, value: Any) -> float:
         """Return a part's result as a share of its range."""

@@ -106,7 +106,11 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
                 lowest = graded(self, 0.5, None, "both answers are empty")
             return replace(lowest, signals={**lowest.signals, **signals})
         bill = Bill()
-        ways = {"pairwise": self._pairwise, "reference": self._number if self.range else self._graded}
+        if self.range:
+            reference = self._number
+        else:
+            reference = self._graded
+        ways = {"pairwise": self._pairwise, "reference": reference}
         try:
             share, own, reason = await ways[self.compare](text, question, bill)
         except CannotScore as error:
@@ -118,7 +122,8 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         """Return the mean of the numbers that the votes give."""
         assert self.range is not None
         form = {"type": "number", "minimum": self.range[0], "maximum": self.range[1]}
-        messages, reasons = self.messages(text, question), []
+        messages = self.messages(text, question)
+        reasons = []
 
         async def ask(vote: int, bill: Bill) -> float:
             number, reason = await self._judgement(messages, form, vote, bill)
@@ -126,7 +131,8 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
             return float(number)
 
         given = [await ask(vote, bill) for vote in range(self.votes)]
-        mean, reason = fmean(given), reasons[-1]
+        mean = fmean(given)
+        reason = reasons[-1]
         own: dict[str, Signal] = {"judgements": len(given), **await self._noise(given, ask, text, bill)}
         return mean, own, f"judged {mean:g}: {reason}"
 
@@ -164,7 +170,10 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
         by_order = "tied_by_order"
         if self.against is None:
             by_order = "by_order"
-        own[JUDGED + (by_order if votes[0] == ORDER_DECIDED else "in_either_order")] = True
+        order = "in_either_order"
+        if votes[0] == ORDER_DECIDED:
+            order = by_order
+        own[JUDGED + order] = True
         own |= await self._noise(votes, partial(self._vote, text, question), text, bill)
         if not told:
             raise CannotScore(_BY_ORDER, own)
@@ -266,7 +275,11 @@ def _shown(text: str) -> str:
     line = " ".join(text[:1000].split())
     if not line:
         return "empty"
-    return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…")
+    if len(line) <= _SHOWN:
+        shown = line
+    else:
+        shown = f"{line[:_SHOWN]}…"
+    return repr(shown)
 
 
 def _one_of(*words: str) -> dict[str, Any]:

@@ -109,7 +109,11 @@ class RegexScorer(RegexScorerConfig, AnswerScorer):
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return the last match in `text`, or None."""
-        compiled = _compiled(question.target if self.pattern is None else self.pattern, self.ignore_case)
+        if self.pattern is None:
+            pattern = question.target
+        else:
+            pattern = self.pattern
+        compiled = _compiled(pattern, self.ignore_case)
         try:
             found = None
             for found in compiled.finditer(text, timeout=LIMIT):  # noqa: B007 - the last one counts
@@ -153,7 +157,8 @@ class ContainsScorer(ContainsScorerConfig, AnswerScorer):
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return where the target is in `text`, or None."""
-        form, target = self._form(text), self._form(question.target)
+        form = self._form(text)
+        target = self._form(question.target)
         place = form.find(target)
         while place >= 0:
             if _stands_alone(form, place, place + len(target)):
@@ -192,7 +197,10 @@ def _is_one_word(left: str, right: str) -> bool:
 def _compiled(pattern: str, ignore_case: bool) -> Any:
     import regex
 
-    return regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
+    flags = 0
+    if ignore_case:
+        flags = regex.IGNORECASE
+    return regex.compile(pattern, flags)
 
 
 _USUALLY_ENOUGH = 400
@@ -247,7 +255,8 @@ class NumericScorer(NumericScorerConfig, AnswerScorer):
 
     def is_right(self, answer: Answer, question: Question) -> bool:
         """Tell whether `answer` is the target's number."""
-        number, target = read_number(answer.text), read_number(question.target)
+        number = read_number(answer.text)
+        target = read_number(question.target)
         if number is None or target is None:
             return False
         return is_same_number(number, target, self.tolerance, self.relative_tolerance)
@@ -328,7 +337,10 @@ def _alternatives(line: str) -> list[str]:
     if roots is not None:
         line = re.sub(rf"(?<!\w){roots[1]}{_ROOT}", "", roots[0].replace("$", ""))
     before = _BEFORE_SEVERAL.match(line)
-    for part in _BETWEEN.split(line[0 if before is None else before.end() :]):
+    start = 0
+    if before is not None:
+        start = before.end()
+    for part in _BETWEEN.split(line[start:]):
         if read_number(part) is None or _REASONING.search(part) or _PRECISION.search(part):
             break
         found.append(part)
@@ -353,7 +365,8 @@ def _either_of_the_last(text: str) -> list[str]:
     if found or not separators:
         return found
     before, after = end[: separators[-1].start()], end[separators[-1].end() :]
-    earlier, later = list(find_numbers(before.rstrip(" $*"))), list(find_numbers(after))
+    earlier = list(find_numbers(before.rstrip(" $*")))
+    later = list(find_numbers(after))
     if not earlier or len(later) != 1 or not earlier[-1].reaches_end:
         return []
     is_next = after.lstrip(" $*").startswith(later[0].text)

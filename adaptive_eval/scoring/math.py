@@ -63,7 +63,8 @@ class MathScorer(MathScorerConfig, AnswerScorer):
         """Tell whether `answer` is equal to the target; Undecided if that fails or takes too long."""
         if _form(answer.text[: 2 * LONGEST]) == _form(question.target):
             return True
-        number, target = read_number(answer.text[: 2 * LONGEST]), read_number(question.target)
+        number = read_number(answer.text[: 2 * LONGEST])
+        target = read_number(question.target)
         if number is not None and target is not None:
             if number == target:
                 return True

@@ -54,7 +54,10 @@ class Bill:
         counts = []
         for name in cls().signals(kind):
             count = signals.get(name)
-            counts.append(count if isinstance(count, int) else 0)
+            if isinstance(count, int):
+                counts.append(count)
+            else:
+                counts.append(0)
         requests, prompt_tokens, completion_tokens = counts
         return cls(requests, prompt_tokens, completion_tokens)
 

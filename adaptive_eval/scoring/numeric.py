@@ -157,7 +157,8 @@ def is_same_number(
     if answer == target:
         return True
     bound = max(Fraction(str(tolerance)), Fraction(str(relative)) * abs(target.value))
-    answers, targets = [answer.value], [target.value]
+    answers = [answer.value]
+    targets = [target.value]
     if answer.is_percent and not target.is_percent:
         answers.append(answer.value / 100)
     if target.is_percent and not answer.is_percent:
@@ -201,7 +202,8 @@ def _number(match: re.Match[str]) -> WrittenNumber | None:
 
 def _magnitude(match: re.Match[str]) -> Fraction | None:
     if match["whole"]:
-        top, bottom = match["mixed_top"] or match["over_top"], match["mixed_bottom"] or match["over_bottom"]
+        top = match["mixed_top"] or match["over_top"]
+        bottom = match["mixed_bottom"] or match["over_bottom"]
         part = _ratio(top, bottom)
         if part is None:
             return None

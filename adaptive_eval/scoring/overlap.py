@@ -47,7 +47,10 @@ class _OverlapScorer(GradedScorerConfig, AnswerScorer):
 
     def score_signal(self, answer: Answer | None, question: Question) -> dict[str, Signal]:
         """Return the score."""
-        return {"score": 0.0 if answer is None else round(self.value(answer.text, question.target), 6)}
+        value = 0.0
+        if answer is not None:
+            value = round(self.value(answer.text, question.target), 6)
+        return {"score": value}
 
 
 class F1Scorer(F1ScorerConfig, _OverlapScorer):

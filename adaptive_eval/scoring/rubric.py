@@ -59,9 +59,13 @@ def attempt_signals(completion: Completion) -> dict[str, Signal]:
 
 def _of_tokens(logprobs: Mapping[str, Any]) -> Iterable[Any]:
     """Yield the log-probability of each token of a chat or plain completion."""
-    content, plain = logprobs.get("content"), logprobs.get("token_logprobs")
+    content = logprobs.get("content")
+    plain = logprobs.get("token_logprobs")
     for entry in content if isinstance(content, list) else ():
-        yield entry.get("logprob") if isinstance(entry, Mapping) else None
+        if isinstance(entry, Mapping):
+            yield entry.get("logprob")
+        else:
+            yield None
     yield from plain if isinstance(plain, list) else ()
 
 
@@ -168,7 +172,10 @@ class Rubric:
             raise SignalMissing(str(error)) from None
         categories = []
         for signals, category in zip(records, found, strict=True):
-            categories.append(0 if self._is_zero(signals) else int(category))
+            if self._is_zero(signals):
+                categories.append(0)
+            else:
+                categories.append(int(category))
         return categories
 
     def _is_zero(self, signals: Mapping[str, Signal]) -> bool:

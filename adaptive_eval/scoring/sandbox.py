@@ -112,7 +112,10 @@ def sandbox_notice(python: str | None) -> str:
     found = protections(python)
     has = ", ".join(name for name, cure in found.items() if cure is None)
     lacking = _lacking(found)
-    return f"programs run in a sandbox with {has}" + (f"; it lacks {lacking}" if lacking else "")
+    missing = ""
+    if lacking:
+        missing = f"; it lacks {lacking}"
+    return f"programs run in a sandbox with {has}" + missing
 
 
 def _lacking(found: Mapping[str, str | None]) -> str:
@@ -201,11 +204,14 @@ def _run(
     user = None
     if os.getuid() == 0:
         user = secrets.choice(_USERS)
+    own_user = user
+    if enclosure.own_namespace:
+        own_user = None
     task = {
         "code": sendable(code),
         "tests": sendable(tests),
         "limits": limits.as_rlimits(),
-        "user": None if enclosure.own_namespace else user,
+        "user": own_user,
     }
     secret = secrets.token_bytes(32)
     ours, theirs = socket.socketpair()
@@ -218,7 +224,10 @@ def _run(
                 raise SandboxFailed(str(error)) from None
             descriptors = (theirs.fileno(), seccomp)
             deadline = time.monotonic() + limits.wall
-            process = _begin(command, given, descriptors, user if enclosure.own_namespace else None)
+            own = None
+            if enclosure.own_namespace:
+                own = user
+            process = _begin(command, given, descriptors, own)
         with process:
             ended = _listen(process, ours, deadline, heard := _Heard(), limits)
             passed = heard.verdict == _STARTED + secret

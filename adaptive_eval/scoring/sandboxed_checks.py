@@ -23,7 +23,9 @@ class CaseFailed(AssertionError):
 
     def __init__(self, case: int, problem: str, line: int) -> None:
         super().__init__()
-        self.case, self.problem, self.line = case, problem, line
+        self.case = case
+        self.problem = problem
+        self.line = line
 
 
 def check(program: str, function: str, cases: list[dict[str, str]], seconds: int) -> None:
@@ -45,7 +47,8 @@ def _same_value(output: str, expected: str) -> bool:
 
 def _same_lines(output: str, expected: str) -> bool:
     """Compare as LiveCodeBench does: the same lines, stripped, or exactly the same numbers in them."""
-    lines, wanted = _lines(output), _lines(expected)
+    lines = _lines(output)
+    wanted = _lines(expected)
     return len(lines) == len(wanted) and all(map(_same_line, lines, wanted))
 
 

@@ -215,7 +215,8 @@ def _described(error: Any) -> tuple[str, int, int, int]:
 def _run(task: dict[str, Any], channel: int, end: End) -> bool:
     """Return True if the tests pass, raise if they do not."""
     os.write(channel, b"started\n")
-    text, limits = task["tests"], {name: tuple(both) for name, both in task["limits"].items()}
+    text = task["tests"]
+    limits = {name: tuple(both) for name, both in task["limits"].items()}
     names = {*end.ask("load", task["code"], limits, task["user"])}
     _bound(limits, task["user"])
     tests = compile(text, "<tests>", "exec")

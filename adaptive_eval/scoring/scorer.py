@@ -174,7 +174,10 @@ class AnswerScorer(AnswerScorerConfig, ABC):
         text = self._part(completion.text)
         box = last_boxed(text)
         truncated = completion.cut_off
-        right, reason = False, "truncated" if truncated else NOT_FOUND
+        right = False
+        reason = NOT_FOUND
+        if truncated:
+            reason = "truncated"
         answer: Answer | None = None
         try:
             answer = self.find(text, box, question)
@@ -190,9 +193,12 @@ class AnswerScorer(AnswerScorerConfig, ABC):
                 reason = f"{'right' if right else 'wrong'} ({answer.how})"
             except Undecided as error:
                 reason = f"undecided ({answer.how}): {storable(str(error))}"
+        extracted = None
+        if answer is not None:
+            extracted = storable(answer.text)
         return Score(
             category=int(right),
-            extracted=None if answer is None else storable(answer.text),
+            extracted=extracted,
             signals={"is_correct": right, "has_box": box is not None, "truncated": truncated, **own},
             reason=reason,
         )

@@ -109,7 +109,10 @@ def _last_value(text: str, field: str | None) -> str | None:
 
     A reference such as [1] after the object is JSON as well.
     """
-    decoder, end, found, has_field = json.JSONDecoder(), 0, None, False
+    decoder = json.JSONDecoder()
+    end = 0
+    found = None
+    has_field = False
     starts = [match.start() for match in _OPENING.finditer(text)][-_MOST_STARTS:]
     for start in starts:
         if start < end:
@@ -120,7 +123,8 @@ def _last_value(text: str, field: str | None) -> str | None:
             continue
         has_it = field is not None and _field(value, field) is not None
         if has_it or not has_field:
-            found, has_field = text[start:end], has_it
+            found = text[start:end]
+            has_field = has_it
     return found
 
 
@@ -157,7 +161,8 @@ def _is_target(value: Any, target: str) -> bool:
         text = json.dumps(value)
     else:
         text = str(value)
-    number, wanted = read_number(text), read_number(target)
+    number = read_number(text)
+    wanted = read_number(target)
     if number is not None and wanted is not None:
         return number == wanted
     return normalised(text) == normalised(target)

@@ -178,11 +178,15 @@ def last_boxed(text: str) -> Extract | None:
     open_boxes: list[int] = []  # where the content begins; -1 for a brace that is no box
     # Braces before the first box cannot change what any box holds.
     for token in _BOX_OR_BRACE.finditer(text, max(0, first_box - _BEFORE_BOX)):
-        first, last = token[0][0], token[0][-1]
+        first = token[0][0]
+        last = token[0][-1]
         if token[1]:
             span = (token.start(1), token.end(1), token.end(1))
         elif last == "{" and (first == "{" or len(token[0]) > 2):
-            open_boxes.append(token.end() if first == "\\" else -1)
+            if first == "\\":
+                open_boxes.append(token.end())
+            else:
+                open_boxes.append(-1)
             continue
         elif token[0] == "}" and open_boxes:
             span = (open_boxes.pop(), token.start(), token.end())

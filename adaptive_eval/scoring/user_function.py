@@ -193,7 +193,10 @@ def name_here(function: Callable[..., Any]) -> str:
     """
     name = re.sub(r"[\W_]", "_", _name_of(function)).strip("_")
     code = getattr(function, "__code__", None)
-    return f"{HERE}{name}" + (f"@{sha256(_content(code).encode()).hexdigest()[:8]}" if code else "")
+    mark = ""
+    if code:
+        mark = f"@{sha256(_content(code).encode()).hexdigest()[:8]}"
+    return f"{HERE}{name}" + mark
 
 
 def _content(code: CodeType) -> str:
@@ -298,7 +301,10 @@ def _call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return await result
 
     result = function(**_wanted(function, arguments))
-    return _read(function, _runner().run(awaited()) if inspect.isawaitable(result) else result)
+    given = result
+    if inspect.isawaitable(result):
+        given = _runner().run(awaited())
+    return _read(function, given)
 
 
 def _name_of(function: Callable[..., Any]) -> str:
@@ -335,9 +341,12 @@ def _read(function: Callable[..., Any], result: Any) -> dict[str, Any]:
             if number is not None:
                 numbers[str(name)] = number
     extracted = given.get("extracted")
+    shown = None
+    if extracted is not None:
+        shown = str(extracted)
     return {
         "score": float(score),
-        "extracted": None if extracted is None else str(extracted),
+        "extracted": shown,
         "reason": str(given.get("reason", "")),
         "signals": numbers,
         "place": place,
@@ -356,7 +365,9 @@ def _number(value: Any) -> Signal | None:
     with suppress(AttributeError, TypeError, ValueError):
         value = value.item()  # a number of NumPy or of a tensor
     if isinstance(value, bool | int):
-        return value if type(value) in (bool, int) else int(value)
+        if type(value) in (bool, int):
+            return value
+        return int(value)
     if isinstance(value, float | Decimal | Fraction):
         return float(value)
     return None

@@ -97,7 +97,8 @@ class _Baseline:
         """Return the lock of this event loop: a scorer may be used by several, one after the other."""
         loop = asyncio.get_running_loop()
         if self._lock is None or self._loop is not loop:
-            self._lock, self._loop = asyncio.Lock(), loop
+            self._lock = asyncio.Lock()
+            self._loop = loop
         return self._lock
 
 
@@ -162,7 +163,8 @@ class VerifierScorer(VerifierScorerConfig, ModelGradedScorer):
         right = probabilities[0] > max(probabilities[1:])
         reason = f"verified {'right' if right else 'not right'} ({shown})"
         if known is not None:
-            right, reason = bool(known.category), f"{known.reason}; verifier {shown}"
+            right = bool(known.category)
+            reason = f"{known.reason}; verifier {shown}"
         signals |= {"is_correct": right}
         extracted = None
         if known is not None:

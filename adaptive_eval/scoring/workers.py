@@ -70,7 +70,8 @@ class Home:
     @classmethod
     def here(cls, first: Path | None = None) -> Home:
         """Return the home of a function that is imported now, from the folder `first` if that has it."""
-        path, folder = tuple(map(str, sys.path if first is None else (first, *sys.path))), ""
+        path = tuple(map(str, sys.path if first is None else (first, *sys.path)))
+        folder = ""
         with suppress(OSError):  # the folder may have been deleted
             folder = str(Path.cwd())
         sources: list[tuple[str, int, int]] = []
@@ -101,7 +102,11 @@ def in_worker(
     """
     from pebble import ProcessExpired
 
-    key = _Key(imports, _most, home, () if home is None else tuple(sorted(os.environ.items())))
+    if home is not None:
+        variables = tuple(sorted(os.environ.items()))
+    else:
+        variables = ()
+    key = _Key(imports, _most, home, variables)
     try:
         work = pickle.dumps((function, arguments))
     except RecursionError as error:  # an answer may be nested to any depth
@@ -109,7 +114,8 @@ def in_worker(
     starts = deaths = 0
     wall, cpu = (_PATIENCE * limit, limit) if home is None else (limit, None)
     while True:
-        pool, begun = _pool(key), time.monotonic()
+        pool = _pool(key)
+        begun = time.monotonic()
         try:
             reply = _reply_of(pool, work, wall, cpu)
         except _PoolBroken:
@@ -200,7 +206,10 @@ def _reply_to(work: bytes, cpu: float | None) -> bytes:
 
 def _words(error: BaseException) -> str:
     text = str(error).strip()
-    return f"failed with {type(error).__name__}" + (f": {text.splitlines()[0][:200]}" if text else "")
+    words = ""
+    if text:
+        words = f": {text.splitlines()[0][:200]}"
+    return f"failed with {type(error).__name__}" + words
 
 
 def _unavailable() -> ScorerUnavailable:

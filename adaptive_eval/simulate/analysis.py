@@ -99,7 +99,8 @@ def analyze(recorded: RecordedOutcomes, spec: SessionSpec, simulator: Simulator)
     known = bool(np.isfinite(mu).all())
     ranks = rank_with_confidence(*((mu, sigma) if known else (scores, np.zeros(len(scores)))))
     intervals = rank_ranges(make_goal(spec), replay.verdict, len(spec.models))
-    counts, used = recorded.answered, shuffled.trials.mean(axis=0)
+    counts = recorded.answered
+    used = shuffled.trials.mean(axis=0)
     unit = spec.scale[1]
     lines = []
     for row, name in enumerate(recorded.models):
@@ -146,7 +147,8 @@ def one_look(recorded: RecordedOutcomes, spec: SessionSpec) -> Results:
 
 def of_replay(found: Results, analysis: Analysis, spec: SessionSpec) -> Results:
     """Return `found`, the look at all answers, with the verdicts of the replay in one order instead."""
-    goal, verdicts = make_goal(spec), analysis.replay.verdict
+    goal = make_goal(spec)
+    verdicts = analysis.replay.verdict
     ranges = rank_ranges(goal, verdicts, len(spec.models))
     places = zip(found.models, ranges, strict=True)
     lines = [replace(line, rank_low=low, rank_high=high) for line, (low, high) in places]

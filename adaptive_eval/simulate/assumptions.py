@@ -66,7 +66,9 @@ def means_for(spec: SessionSpec, gap: float) -> tuple[float, ...]:
     >>> means_for(SessionSpec(models, tasks, GoalSpec("baseline", model="b")), 0.1)
     (0.6, 0.5, 0.4)
     """
-    kind, goal, names = sole_kind(spec), spec.goal.parts[0], [model.name for model in spec.models]
+    kind = sole_kind(spec)
+    goal = spec.goal.parts[0]
+    names = [model.name for model in spec.models]
     if kind == "width":
         return (0.5,) * len(names)
     if kind == "not-worse":
@@ -82,7 +84,10 @@ def means_for(spec: SessionSpec, gap: float) -> tuple[float, ...]:
     ends = (centre + gap, centre - gap)
     sides = [round(end, 6) for end in ends if gap == 0.0 or 0.02 <= end <= 0.98]
     if not sides:
-        sides.append(0.98 if centre < 0.5 else 0.02)
+        if centre < 0.5:
+            sides.append(0.98)
+        else:
+            sides.append(0.02)
     others = cycle(sides)
     means = [centre] * len(names)
     for place, name in enumerate(names):
@@ -115,7 +120,11 @@ def assumed_answers(
             raise UsageError(
                 f"a mean is assumed for {name!r}, which is no model of the run ({', '.join(names)})"
             )
-    known = set(means) | (set() if recorded is None else set(recorded.models) & set(names))
+    if recorded is not None:
+        measured = set(recorded.models) & set(names)
+    else:
+        measured = set()
+    known = set(means) | measured
     unknown = [name for name in names if name not in known]
     if unknown and known:
         raise UsageError(
@@ -182,12 +191,16 @@ def _strength_by_others(recorded: RecordedOutcomes, model: str, mean: Floats, un
     Its own outcomes do not tell the two apart. What it shares with other models is between questions.
     """
     own = mean[recorded.models.index(model)]
-    shared, known = [], ~np.isnan(own)
+    shared = []
+    known = ~np.isnan(own)
     for name, other in zip(recorded.models, mean, strict=True):
         both = known & ~np.isnan(other)
         if name != model and both.sum() > 2:
             shared.append(float(np.cov(own[both], other[both])[0, 1]))
-    between, total = float(np.mean(shared)) if shared else 0.0, float(own[known].var())
+    between = 0.0
+    if shared:
+        between = float(np.mean(shared))
+    total = float(own[known].var())
     if between <= 0.0:
         return unknown
     return float(np.clip((total - between) / between, 0.05, unknown))

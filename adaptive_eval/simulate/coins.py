@@ -65,7 +65,8 @@ def asked(run_sequence: RunSequence, models: Ints, start: int, stop: int) -> tup
     """
     questions, repeats = np.empty((2, models.size, stop - start), dtype=np.int64)
     tasks = run_sequence.task(start, stop)
-    begins, ends = run_sequence.local(start), run_sequence.local(stop)
+    begins = run_sequence.local(start)
+    ends = run_sequence.local(stop)
     first = 0
     for task, (sequence, begin, end) in enumerate(zip(run_sequence.sequences, begins, ends, strict=True)):
         here = tasks == task
@@ -331,7 +332,8 @@ def _settled(spec: SessionSpec, chances: Floats, seed: np.random.SeedSequence) -
     """
     if not any(model.repeats for model in spec.models):
         return chances
-    rng, settled = np.random.default_rng((seed.generate_state(1)[0], 1)), chances.copy()
+    rng = np.random.default_rng((seed.generate_state(1)[0], 1))
+    settled = chances.copy()
     for number, model in enumerate(spec.models):
         if model.repeats:
             rank = rng.random(chances.shape[1]) - chances[number]
@@ -374,7 +376,9 @@ class _Draws:
     def __init__(
         self, cumulative: Floats, categories: Ints, run_sequence: RunSequence, seed: np.random.SeedSequence
     ) -> None:
-        self._cumulative, self._categories, self._run_sequence = cumulative, categories, run_sequence
+        self._cumulative = cumulative
+        self._categories = categories
+        self._run_sequence = run_sequence
         self.limit = np.full(len(cumulative), ENDLESS)
         self._generators = [np.random.default_rng(child) for child in seed.spawn(len(cumulative))]
 

@@ -79,7 +79,8 @@ class _View(SessionAnswers):
         """Note where in the log of a session the next steps of models are that take turns."""
         if stop > self._told.shape[1]:
             self._told = np.pad(self._told, ((0, 0), (0, max(stop, self._told.shape[1]))))
-        before, models = int(self._told.max()), len(self.spec.models)
+        before = int(self._told.max())
+        models = len(self.spec.models)
         if self.spec.allocation.models == "uniform":  # the others are asked as well
             turns = np.arange(start, stop) * models + rows[:, None]
         else:
@@ -95,7 +96,9 @@ class _LockstepRun:
     """One run in lockstep on a board that it may share."""
 
     def __init__(self, spec: SessionSpec, board: SessionAnswers, stream: ReplicateAnswers) -> None:
-        self.spec, self.board, self.stream = spec, board, stream
+        self.spec = spec
+        self.board = board
+        self.stream = stream
         self.view = _View(spec, board)
         self.comparison = _Watched(spec, self.view)
         passes = spec.stopping.max_passes
@@ -118,7 +121,9 @@ class _LockstepRun:
 
     def advance(self, start: int) -> None:
         """Take the next block of answers, or drop a model that has no more."""
-        comparison, stream, view = self.comparison, self.stream, self.view
+        comparison = self.comparison
+        stream = self.stream
+        view = self.view
         members = np.array(comparison.members)
         rows = members[view.progress[members] == start]
         ended = rows[stream.limit[rows] == start]
@@ -141,14 +146,19 @@ class _LockstepRun:
         comparison = self.comparison
         comparison.note()
         needed = comparison.needed_until
-        steps, trials = int(needed.max()), needed.copy()
+        steps = int(needed.max())
+        trials = needed.copy()
         if self.spec.allocation.models == "uniform":
             trials = np.minimum(np.full_like(trials, steps), self.stream.limit)
+        if scored:
+            scores = scores_until(self.spec, self.board, needed)
+        else:
+            scores = np.full(trials.size, np.nan)
         return RunOutcome(
             comparison.fold.verdict.astype(np.int8),
             comparison.fold.decided_at.copy(),
             trials,
-            scores_until(self.spec, self.board, needed) if scored else np.full(trials.size, np.nan),
+            scores,
             steps,
             float(steps),
             _reason(comparison),
@@ -189,7 +199,8 @@ def _block_end(comparison: SessionContrasts, rows: Ints, start: int, limit: Ints
 
 
 def _absorb(board: SessionAnswers, stream: ReplicateAnswers, rows: Ints, start: int, stop: int) -> None:
-    block, copied = stream.take(rows, start, stop), _copied(stream, rows, start, stop)
+    block = stream.take(rows, start, stop)
+    copied = _copied(stream, rows, start, stop)
     for row, step in np.argwhere(copied > 0).tolist():
         board.doubt(int(rows[row]), start + step, int(copied[row, step]))
     task = board.run_sequence.task(start, stop)
@@ -284,9 +295,13 @@ def run_events(
     time = run.now
     while run.arrivals:
         run.complete()
-    board, fold = session.board, session.comparison.fold
+    board = session.board
+    fold = session.comparison.fold
     steps = np.array(board.complete[: run.models], dtype=np.int64)
     board.absorb()
+    reason = "interrupted"
+    if session.stopped is not None:
+        reason = session.stopped.reason
     return RunOutcome(
         fold.verdict.astype(np.int8),
         fold.decided_at.copy(),
@@ -294,7 +309,7 @@ def run_events(
         scores_until(session.spec, board, steps),
         _steps(session),
         time,
-        session.stopped.reason if session.stopped is not None else "interrupted",
+        reason,
         run.exhausted,
     )
 
@@ -314,7 +329,10 @@ class _VirtualRun:
     def __init__(
         self, session: Session, stream: ReplicateAnswers, latency: Latency | None, rng: np.random.Generator
     ) -> None:
-        self.session, self.stream, self.latency, self.rng = session, stream, latency, rng
+        self.session = session
+        self.stream = stream
+        self.latency = latency
+        self.rng = rng
         spec = session.spec
         self.models = len(spec.models)
         self.now = 0.0
@@ -346,10 +364,12 @@ class _VirtualRun:
 
     def _capacity(self, free: int) -> int | dict[str, int]:
         """Return the free slots; by model if one is about to run out of answers."""
-        issued, limit = self.session.states.issued, self.stream.limit.tolist()
+        issued = self.session.states.issued
+        limit = self.stream.limit.tolist()
         if all(end - start >= free for start, end in zip(issued, limit, strict=True)):
             return free
-        names, done = self.session.spec.names, self.session.board.determinism.done
+        names = self.session.spec.names
+        done = self.session.board.determinism.done
         room = [model for model in range(self.models) if issued[model] < limit[model] and not done(model)]
         if self.session.comparison.contrasts.stops:
             room = [model for model in room if not self.session.states.retired[model]]
@@ -407,7 +427,8 @@ class _VirtualRun:
         limit = self.stream.limit
         if limit.min() == ENDLESS:
             return
-        comparison, states = self.session.comparison, self.session.states
+        comparison = self.session.comparison
+        states = self.session.states
         done = np.array(self.session.board.complete[: self.models]) >= limit
         for model in np.flatnonzero(done & (comparison.reached >= limit)).tolist():
             if self.session.stopped is None and not states.retired[model] and model not in states.stopped:

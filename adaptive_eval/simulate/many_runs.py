@@ -169,7 +169,8 @@ class Simulator:
 
     def _results(self, job: _Job, label: str) -> list[SimulationResult]:
         """Return the runs of each of the job's specs."""
-        spec, runs = job.specs[0], list[list[RunOutcome]]()
+        spec = job.specs[0]
+        runs = list[list[RunOutcome]]()
         truth = job.answers.truth(spec)
         _check_ends(spec, job.answers, self.seed)
         seeds = np.random.SeedSequence(self.seed).spawn(self.replicates)
@@ -225,7 +226,10 @@ def without_budgets(spec: SessionSpec, *, but_trials: bool = False) -> SessionSp
     """Return a spec without its budgets, those of models and tasks too, or with those of trials alone."""
 
     def kept(budget: BudgetSpec) -> BudgetSpec:
-        return BudgetSpec(trials=budget.trials if but_trials else None)
+        trials = None
+        if but_trials:
+            trials = budget.trials
+        return BudgetSpec(trials=trials)
 
     models = [replace(model, budget=kept(model.budget)) for model in spec.models]
     tasks = [replace(task, budget=kept(task.budget)) for task in spec.tasks]
@@ -260,7 +264,8 @@ class _Job:
 
     def each(self, seeds: Sequence[np.random.SeedSequence]) -> list[list[RunOutcome]]:
         """Return the runs of several replicates."""
-        found, kept = list[list[RunOutcome]](), 0
+        found = list[list[RunOutcome]]()
+        kept = 0
         for seed in seeds:
             found.append(self(seed))
             kept += sum(int(run.trials.sum()) for run in found[-1])
@@ -283,7 +288,8 @@ def _check_ends(spec: SessionSpec, answers: AnswerSource, seed: int) -> None:
 
 def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_one: bool) -> SimulationResult:
     """Return the result of several runs of one spec."""
-    goal, (origin, unit) = make_goal(spec), spec.scale
+    goal = make_goal(spec)
+    (origin, unit) = spec.scale
     references = to_score_units(spec, SessionAnswers(spec).scores().difference[truth.size :, 0])
 
     def gap_of(truth: Floats) -> Floats:
@@ -292,7 +298,8 @@ def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_o
         beyond = np.where(goal.claimed, unit * goal.claim, 0.0)
         return np.where(goal.measured, np.nan, everyone[goal.first] - other + beyond)
 
-    gap, drawn = gap_of(truth), [gap_of(run.truth) for run in runs if run.truth is not None]
+    gap = gap_of(truth)
+    drawn = [gap_of(run.truth) for run in runs if run.truth is not None]
     pairs = [sides(spec, goal, row) for row in range(gap.size)]
     stacked: dict[str, Any] = {}
     for name in ("verdict", "decided_at", "trials", "score", "steps", "time", "exhausted"):

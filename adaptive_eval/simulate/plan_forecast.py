@@ -157,7 +157,8 @@ def figures(
         raise UsageError(f"workload is given for {len(workload)} models, the run has {len(spec.models)}")
     if not margins:
         raise UsageError("margins must name at least one margin, None for none")
-    work, own = _Work(spec, assumed, simulator), margins[0]
+    work = _Work(spec, assumed, simulator)
+    own = margins[0]
     policy = spec.allocation.models
     if policy not in ("round-robin", "uniform"):
         found = simulator.run(spec.with_margin(own), answers, policy)
@@ -221,8 +222,12 @@ class _Work:
         if budget.trials is not None:
             yield [1.0] * len(self.spec.models), float(budget.trials), False
         for name in ("tokens", "prompt_tokens", "completion_tokens", "usd", "wall_clock"):
-            limit, parallel = getattr(budget, name), name == "wall_clock"
-            costs = self._known("seconds" if parallel else name)
+            limit = getattr(budget, name)
+            parallel = name == "wall_clock"
+            cost = name
+            if parallel:
+                cost = "seconds"
+            costs = self._known(cost)
             if limit is not None and costs is not None:
                 yield costs, float(limit), parallel
 
@@ -242,6 +247,9 @@ class _Work:
                 return None
             return range_of(cost_of(result.trials, each, parallel=parallel) / unit)
 
+        wrong = 0.0
+        if result.pairs:
+            wrong = float((result.verdict == VerdictCode.BETTER).mean())
         return PlanRow(
             policy,
             margin,
@@ -257,7 +265,7 @@ class _Work:
             result.wrong_ties,
             spread("disk_bytes"),
             spread("least_usd"),
-            float((result.verdict == VerdictCode.BETTER).mean()) if result.pairs else 0.0,
+            wrong,
             result.replicates,
             median_interval(result.total),
         )
@@ -282,7 +290,8 @@ def median_interval(values: Ints, confidence: float = 0.95) -> tuple[float, floa
     outside = np.flatnonzero(below <= (1.0 - confidence) / 2.0)
     if not outside.size:
         return None
-    place, ordered = int(outside[-1]), np.sort(values)
+    place = int(outside[-1])
+    ordered = np.sort(values)
     return float(ordered[place]), float(ordered[count - 1 - place])
 
 
@@ -347,7 +356,10 @@ def cut_at(result: SimulationResult, step: Floats) -> SimulationResult:
     late = result.decided_at > step[:, None]
     reasons: list[StopReason] = []
     for is_cut, earlier in zip(step < result.steps, result.reason, strict=True):
-        reasons.append("budget" if is_cut else earlier)
+        if is_cut:
+            reasons.append("budget")
+        else:
+            reasons.append(earlier)
     return replace(
         result,
         verdict=np.where(late, VerdictCode.OPEN, result.verdict).astype(np.int8),
@@ -372,7 +384,8 @@ def steps_within(trials: Ints, per_trial: Sequence[float], limit: float, *, para
     runs, models = trials.shape
     order = np.argsort(trials, axis=1, kind="stable")
     ends = np.take_along_axis(trials, order, axis=1).astype(np.float64)
-    left, step = np.full(runs, float(limit)), np.zeros(runs)
+    left = np.full(runs, float(limit))
+    step = np.zeros(runs)
     reached = np.full(runs, np.inf)
     for place in range(models):
         active = cost[order[:, place:]]

@@ -207,7 +207,8 @@ class RecordedOutcomes:
         if not shared:
             raise OutcomesError("there is no question that all models have answered; leave models out")
         kept = there.any(axis=0) & np.array([task in shared for task, _ in self.questions])
-        categories, there = self.categories[:, kept], there[:, kept]
+        categories = self.categories[:, kept]
+        there = there[:, kept]
         fewest = np.where(there, self.counts[:, kept], categories.shape[2]).min(axis=1, keepdims=True)
         absent = ~there[:, :, None] & (np.arange(categories.shape[2]) < fewest[:, :, None])
         columns = np.flatnonzero(kept).tolist()
@@ -260,7 +261,8 @@ class RecordedAnswers:
         self._check(spec)
         overall = np.zeros(len(spec.models))
         for task, weight, here in zip(spec.tasks, spec.task_weights, spec.columns, strict=True):
-            part, answered = self.recorded.categories[:, here], self.recorded.answered[:, here]
+            part = self.recorded.categories[:, here]
+            answered = self.recorded.answered[:, here]
             total = np.where(part < 0, 0.0, task.unit_scores[part]).sum(axis=2)
             means = total / np.maximum(answered, 1)
             overall += weight * means.sum(axis=1) / np.maximum((answered > 0).sum(axis=1), 1)
@@ -269,7 +271,8 @@ class RecordedAnswers:
     def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> _Replay:
         """Shuffle the trials for one replicate."""
         self._check(spec)
-        categories, texts = self.recorded.categories, self.recorded.texts
+        categories = self.recorded.categories
+        texts = self.recorded.texts
         places = np.arange(categories.shape[2])[None, None]
         if self.shuffled:
             places = _shuffled(categories.shape[2], self.recorded.counts, np.random.default_rng(seed))
@@ -314,7 +317,9 @@ class _Replay:
         answer = categories.max(axis=2, keepdims=True)
         further = steady[:, None, None] & (categories == NO_TRIAL)
         self._categories = np.concatenate([np.where(further, answer, categories), answer], axis=2)
-        self._counts, self._run_sequence, self._steady = counts, run_sequence, steady
+        self._counts = counts
+        self._run_sequence = run_sequence
+        self._steady = steady
         self._copied = copied
         self._limit = np.full(len(counts), ENDLESS, dtype=np.int64)
         self._looked = np.zeros(len(counts), dtype=np.int64)
@@ -325,7 +330,8 @@ class _Replay:
         for model, seen in enumerate(self._looked.tolist()):
             if self._steady[model]:
                 continue
-            end, piece = self._run_sequence.laid_out(model), 4 * self._run_sequence.questions
+            end = self._run_sequence.laid_out(model)
+            piece = 4 * self._run_sequence.questions
             while seen < min(end, self._limit[model]):
                 stop = int(min(seen + piece, end))
                 (questions,), (repeats,) = asked(self._run_sequence, np.array([model]), seen, stop)

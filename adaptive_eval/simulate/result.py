@@ -58,7 +58,8 @@ class Rate:
             return 0.0, 1.0
         from scipy.special import betaincinv
 
-        tail, others = (1.0 - confidence) / 2.0, self.total - self.count
+        tail = (1.0 - confidence) / 2.0
+        others = self.total - self.count
         low = 0.0
         if self.count:
             low = float(betaincinv(self.count, others + 1, tail))

@@ -61,7 +61,10 @@ def read_cells(db: sqlite3.Connection, since: int, names: Callable[[], Names]) -
     `names` returns the models and questions. They are read after the rows: a name is committed with its first
     trial or before.
     """
-    rows = db.execute(_SINCE if since else _ALL, {"since": since}).fetchall()
+    query = _ALL
+    if since:
+        query = _SINCE
+    rows = db.execute(query, {"since": since}).fetchall()
     missing: Counter[tuple[int, str]] = Counter()
     categories: Counter[tuple[int, int]] = Counter()
     numbers = []

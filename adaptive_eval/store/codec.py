@@ -241,7 +241,8 @@ def misfit(data: Any, shape: Shape) -> str | None:
     parts: Iterable[tuple[Any, Any]]
     of_each: Any
     if isinstance(shape, list) and isinstance(data, list):
-        parts, of_each = enumerate(data), {...: shape[0]}
+        parts = enumerate(data)
+        of_each = {...: shape[0]}
     elif isinstance(shape, dict) and isinstance(data, dict):
         parts, of_each = data.items(), shape
         for name in shape:

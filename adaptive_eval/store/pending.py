@@ -228,6 +228,9 @@ class Pending:
 
     def add_attempt(self, record: AttemptRecord) -> None:
         """Add one attempt."""
+        status = None
+        if record.status is not None:
+            status = whole("status", record.status)
         self._attempts.add(
             self._models.id(record.key.model),
             whole("step", record.key.index),
@@ -235,14 +238,15 @@ class Pending:
             self._endpoints.id(record.endpoint),
             real("started_at", record.started_at),
             real("latency", record.latency),
-            None if record.status is None else whole("status", record.status),
+            status,
             *packed((record.error, record.message)),
         )
 
     def add_outcome(self, record: TrialRecord) -> bool:
         """Add a finished trial with its answer; return False if it has an outcome already."""
         trial = self._trial(record.request)
-        key, asked = trial[:2], trial[2:]
+        key = trial[:2]
+        asked = trial[2:]
         before = self._asked.get(key)
         if before is None and key[1] <= self._furthest.get(key[0], -1):
             before = self._db.execute(_ASKED, key).fetchone()
@@ -250,7 +254,8 @@ class Pending:
             return False
         if before is not None:
             raise self._mismatch(record.request, before, asked)
-        outcome, answer = outcome_row(record), answer_row(record)
+        outcome = outcome_row(record)
+        answer = answer_row(record)
         body, seed = sent_parts(record.sent)
         checksum = checksum_of(record.request, outcome, (body, seed), answer)
         signal_set = None

@@ -182,6 +182,10 @@ class RunReader:
             category, prompt, completion, cached, finish, missing, late, finished_at, *rest = told
             answer, response, discarded, signals = rest
             task, name = questions[question]
+            if signals is not None:
+                signal_names = signal_sets[signals]
+            else:
+                signal_names = ()
             return LoggedTrial(
                 key=TrialKey(models[model], step),
                 task=task,
@@ -194,7 +198,7 @@ class RunReader:
                 finished_at=moment(finished_at),
                 answer=answer,
                 response=response,
-                signals=() if signals is None else signal_sets[signals],
+                signals=signal_names,
                 discarded=causes_in(unpack_optional(discarded)),
                 earlier=True,
             )
@@ -309,6 +313,9 @@ class RunReader:
         batch = _TRIALS_AT_ONCE  # with log-probabilities one trial can take megabytes
         if limit is not None:
             batch = min(limit, batch)
+        other = None
+        if beaten is not None:
+            other = id_of(models, beaten)
         parameters = {
             "models": ids_of(models, model),
             "questions": question_ids(questions, task, question),
@@ -320,7 +327,7 @@ class RunReader:
             "lowest": lowest,
             "below": below,
             "truncated": truncated,
-            "beaten": None if beaten is None else id_of(models, beaten),
+            "beaten": other,
             "end": end,
             "batch": batch,
         }
@@ -367,7 +374,8 @@ class RunReader:
             Only attempts for this step.
         """
         end = self._newest("attempts")
-        models, endpoints = self._names("models"), self._names("endpoints")
+        models = self._names("models")
+        endpoints = self._names("endpoints")
         parameters = {"model": id_of(models, model), "step": step, "end": end}
         decode = partial(attempt_of, models, endpoints)
         yield from chain.from_iterable(self._batches(queries.ATTEMPTS, parameters, decode))
@@ -375,7 +383,8 @@ class RunReader:
     def error_counts(self) -> dict[str, dict[str, int]]:
         """Return how many attempts failed, by model and kind of failure; models without any are left out."""
         counts: dict[str, dict[str, int]] = {}
-        rows, models = self._rows(queries.ERROR_COUNTS), self._names("models")
+        rows = self._rows(queries.ERROR_COUNTS)
+        models = self._names("models")
         with self._reading():
             for model, error, count in rows:
                 counts.setdefault(models[model], {})[unpack(error)] = count
@@ -384,7 +393,8 @@ class RunReader:
     def signals_named(self, prefix: str) -> dict[tuple[str, str], tuple[int, Counter[str]]]:
         """Return how many answers each model gave to each task, and how many have each signal of a prefix."""
         rows = self._rows(queries.ANSWERS_BY_SIGNALS)
-        models, tasks = self._names("models"), self._names("tasks")
+        models = self._names("models")
+        tasks = self._names("tasks")
         sets = self._signal_sets()
         counts: dict[tuple[str, str], tuple[int, Counter[str]]] = {}
         with self._reading():
@@ -491,7 +501,8 @@ class RunReader:
         An attempt of kind :data:`~adaptive_eval.store.records.KILLED` stands for a launch without an end; its
         server is not known.
         """
-        rows, models = self._rows(queries.UNFINISHED), self._names("models")
+        rows = self._rows(queries.UNFINISHED)
+        models = self._names("models")
         endpoints: dict[int | None, str] = {None: ""}
         endpoints.update(enumerate(self._names("endpoints")))
         found: dict[TrialKey, list[AttemptRecord]] = {}
@@ -501,12 +512,14 @@ class RunReader:
 
     def fastest_answers(self) -> dict[str, float]:
         """Return the seconds of the fastest answer of each server."""
-        rows, endpoints = self._rows(queries.FASTEST), self._names("endpoints")
+        rows = self._rows(queries.FASTEST)
+        endpoints = self._names("endpoints")
         return {endpoints[number]: seconds for number, seconds in rows}
 
     def lost_launches(self) -> dict[str, int]:
         """Return how many launches of each task a killed process has left without an end."""
-        rows, tasks = self._rows(queries.LOST_LAUNCHES), self._names("tasks")
+        rows = self._rows(queries.LOST_LAUNCHES)
+        tasks = self._names("tasks")
         return {tasks[task]: launches for task, launches in rows}
 
     def _reading(self) -> AbstractContextManager[None]:
@@ -590,7 +603,8 @@ def spread(snapshots: Sequence[tuple[int, int]], most: int) -> list[int]:
     """
     if len(snapshots) <= most:
         return [number for number, _ in snapshots]
-    first, last = math.sqrt(snapshots[0][1]), math.sqrt(snapshots[-1][1])
+    first = math.sqrt(snapshots[0][1])
+    last = math.sqrt(snapshots[-1][1])
     width = (last - first) / (most - 1) or 1.0
     nearest: dict[int, tuple[float, int]] = {}
     for number, trials in snapshots:

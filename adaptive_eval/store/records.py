@@ -180,8 +180,10 @@ completion_tokens=0, cached_tokens=0), discarded=())
         """The outcome of this trial, for the session."""
         if self.score is not None and self.score.category is not None:
             assert self.completion is not None
-            repeats, category = SAME_TEXT in self.score.signals, self.score.category
-            key, digest = self.request.key, self.completion.digest
+            repeats = SAME_TEXT in self.score.signals
+            category = self.score.category
+            key = self.request.key
+            digest = self.completion.digest
             return TrialOutcome(key, category, self.usage, digest, repeats, self.discarded)
         return Missing(self.request.key, self.missing or "", self.usage, self.discarded)
 
@@ -207,6 +209,9 @@ completion_tokens=0, cached_tokens=0), discarded=())
         if answer is None or score is None:
             return without_answer
         votes = int(score.signals.get(JUDGEMENTS) or 0) // 2
+        voted = 0
+        if ORDER_DECIDED in score.signals:
+            voted = votes
         return without_answer._replace(
             category=score.category,
             finish_reason=answer.finish_reason,
@@ -214,7 +219,7 @@ completion_tokens=0, cached_tokens=0), discarded=())
             response=answer.response_digest,
             signals=tuple(score.signals),
             text=answer.text,
-            votes=votes if ORDER_DECIDED in score.signals else 0,
+            votes=voted,
             by_order=int(score.signals.get(ORDER_DECIDED) or 0),
         )
 

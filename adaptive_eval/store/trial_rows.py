@@ -184,7 +184,8 @@ def outcome_row(record: TrialRecord) -> OutcomeRow:
     latency = finish_reason = digest = response = None
     if answer is not None:
         whole("reasoning_tokens", answer.reasoning_tokens)
-        latency, finish_reason = real("latency", answer.latency), answer.finish_reason
+        latency = real("latency", answer.latency)
+        finish_reason = answer.finish_reason
         digest, response = answer.digest, answer.response_digest
     prompt_tokens, completion_tokens, cached_tokens = _tokens(record.usage)
     return OutcomeRow(
@@ -213,9 +214,12 @@ def answer_row(record: TrialRecord) -> AnswerRow:
     details |= {"extracted": score.extracted, "reason": score.reason}
     if answer.usage != record.usage:
         details["usage"] = _tokens(answer.usage)
+    logprobs = None
+    if answer.logprobs is not None:
+        logprobs = dump_json(answer.logprobs)
     return AnswerRow(
         text=answer.text,
-        logprobs=None if answer.logprobs is None else dump_json(answer.logprobs),
+        logprobs=logprobs,
         details=dump_json(details),
         signal_set=_names_json(tuple(score.signals)),
         signals=dump_json(list(score.signals.values())),
@@ -310,11 +314,14 @@ class TrialDecoder:
             response=stored.response,
             discarded=unpack_optional(stored.discarded),
         )
+        signal_set = None
+        if stored.text is not None:
+            signal_set = self.signal_sets[stored.signal_set]
         answer = AnswerRow(
             text=unpack_optional(stored.text),
             logprobs=unpack_optional(stored.logprobs),
             details=unpack_optional(stored.details),
-            signal_set=None if stored.text is None else self.signal_sets[stored.signal_set],
+            signal_set=signal_set,
             signals=unpack_optional(stored.signals),
         )
         return request, outcome, (unpack(stored.body), stored.sent_seed), answer
@@ -328,7 +335,8 @@ def usage_of(prompt: int, completion: int, cached: int) -> Usage:
 
 
 def _answer(outcome: OutcomeRow, stored: AnswerRow, charged: Usage) -> tuple[Completion, Score]:
-    names, signals = names_in(stored.signal_set), json.loads(stored.signals)
+    names = names_in(stored.signal_set)
+    signals = json.loads(stored.signals)
     if not all(isinstance(value, float | int | str | None) for value in signals):
         raise ValueError("the signals of an answer are no numbers and texts")
     found = details_in(stored.details)
@@ -345,13 +353,16 @@ def _answer(outcome: OutcomeRow, stored: AnswerRow, charged: Usage) -> tuple[Com
     logprobs = None
     if stored.logprobs is not None:
         logprobs = json.loads(stored.logprobs)
+    share = None
+    if charged.total_tokens < reported.total_tokens:
+        share = charged
     completion = Completion(
         text=stored.text,
         finish_reason=outcome.finish_reason or "",
         usage=reported,
         latency=real("latency", outcome.latency),
         logprobs=logprobs,
-        share=charged if charged.total_tokens < reported.total_tokens else None,
+        share=share,
         **found,
     )
     return completion, score

@@ -50,21 +50,33 @@ def load_task(
     >>> task.questions[0].target
     '4'
     """
-    template, columns, few = _template(section, base), section.fields, section.few_shot
+    template = _template(section, base)
+    columns = section.fields
+    few = section.few_shot
     given = CONVERSATION in columns
     is_file = is_file_source(source)
     media = {str(columns.get(name, name)) for name in section.media}
+    relative_to = base
+    if is_file:
+        relative_to = None
     file = read_source(
         source,
-        None if is_file else base,
+        relative_to,
         split=section.split,
         subset=section.subset,
         revision=section.revision,
         media=media,
     )
     rows, about_rows = kept(file.rows, section.filter)
-    answer = PromptTemplate.parse("" if few is None else few.answer)
-    wanted = (*(() if given else template.fields), *answer.fields)
+    text = ""
+    if few is not None:
+        text = few.answer
+    answer = PromptTemplate.parse(text)
+    if not given:
+        fields = template.fields
+    else:
+        fields = ()
+    wanted = (*fields, *answer.fields)
     folder = None
     if is_file:
         folder = Path(source).expanduser().parent
@@ -99,6 +111,10 @@ def load_task(
             unseen, where = _unseen(section, few, source, base, plain, ordered[: section.limit])
             shown, _ = _split_off(unseen, few.count, f"{where}, without the questions that are asked")
         examples = _worked(plain, shown, answer)
+    if not isinstance(section.tools, str):
+        tools = tuple(read_tools(section.tools))
+    else:
+        tools = ()
     return Task(
         section.name,
         ordered[: section.limit],
@@ -107,7 +123,7 @@ def load_task(
         source=source,
         examples=examples,
         shuffles_options=section.shuffle_options,
-        tools=() if isinstance(section.tools, str) else tuple(read_tools(section.tools)),
+        tools=tools,
         image_tokens=section.image_tokens,
     )
 
@@ -228,9 +244,15 @@ def _message(source: str, problems: Sequence[tuple[int, str]]) -> str:
     for same in alike.values():
         line, words = same[0]
         rest = len(same) - 1
-        shown += [(line, f"{words} ({rest} more rows like this)")] if rest >= MOST_ALIKE else same
+        if rest >= MOST_ALIKE:
+            shown += [(line, f"{words} ({rest} more rows like this)")]
+        else:
+            shown += same
     for line, words in sorted(shown, key=lambda problem: problem[0])[:MOST_SHOWN]:
-        lines.append(f"  line {line}: {words}" if line else f"  {words}")
+        if line:
+            lines.append(f"  line {line}: {words}")
+        else:
+            lines.append(f"  {words}")
     if len(shown) > MOST_SHOWN:
         lines.append(f"  … and {len(shown) - MOST_SHOWN} more")
     return "\n".join(lines)

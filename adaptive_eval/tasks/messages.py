@@ -62,9 +62,11 @@ def media_part(value: Any, kind: Medium, folder: Path | None) -> dict[str, Any]:
 def _data(value: Any, kind: Medium, folder: Path | None) -> tuple[str, str]:
     """Return the base64 text of an image or sound, and its format by its first bytes."""
     if isinstance(value, str) and value.startswith("data:"):
-        data, place = _decoded(value.partition(";base64,")[2]), "the data URI"
+        data = _decoded(value.partition(";base64,")[2])
+        place = "the data URI"
     elif isinstance(value, str):
-        data, place = _file(value, kind, folder), value
+        data = _file(value, kind, folder)
+        place = value
     else:
         raise Unreadable(f"{value!r:.60} is no {kind}: give a file, a URL or a data URI")
     known = _SOUNDS
@@ -74,7 +76,10 @@ def _data(value: Any, kind: Medium, folder: Path | None) -> tuple[str, str]:
     if data[:4] == b"RIFF" and (data[8:12] == b"WAVE") == (kind == "audio"):
         named = _IN_RIFF.get(data[8:12])
     if named is None:
-        formats = [*dict.fromkeys(known.values()), "webp" if kind == "image" else "wav"]
+        more = "wav"
+        if kind == "image":
+            more = "webp"
+        formats = [*dict.fromkeys(known.values()), more]
         raise Unreadable(f"{place} holds no {kind}; known formats are {', '.join(formats)}")
     if len(data) > LARGEST:
         raise Unreadable(f"{place} has {len(data):,} bytes; servers take at most {LARGEST:,}")
@@ -139,7 +144,9 @@ def read_message(message: Any, folder: Path | None) -> dict[str, Any]:
     given = message
     if not isinstance(message, Mapping):
         given = {}
-    role, content, calls = given.get("role"), given.get("content"), given.get("tool_calls")
+    role = given.get("role")
+    content = given.get("content")
+    calls = given.get("tool_calls")
     if not isinstance(role, str) or (content is None and not calls):
         raise Unreadable("is not a list of messages, each with role and content")
     read: dict[str, Any] = {"role": role, "content": content}
@@ -190,8 +197,11 @@ def _call(call: Any, number: int) -> dict[str, Any]:
     if not isinstance(arguments, str):
         text = json.dumps(arguments, ensure_ascii=False)
     named = call.get("id")
+    call_id = named
+    if not isinstance(named, str):
+        call_id = f"call_{number}"
     return {
-        "id": named if isinstance(named, str) else f"call_{number}",
+        "id": call_id,
         "type": "function",
         "function": {"name": function["name"], "arguments": text},
     }
@@ -307,7 +317,10 @@ class MessagesTemplate:
                 text = ""
                 yield from values[piece]
             else:
-                text += str(values[piece]) if number % 2 else piece
+                if number % 2:
+                    text += str(values[piece])
+                else:
+                    text += piece
         if text.strip():
             yield {"type": "text", "text": text}
 

@@ -114,7 +114,8 @@ class QuestionReader:
 
     def _question(self, row: Row, names: Columns) -> Question | None:
         values: dict[str, Any] = dict(row.values)
-        media, json_target = self.section.media, self.section.scorer.has(*_JSON_TARGETS)
+        media = self.section.media
+        json_target = self.section.scorer.has(*_JSON_TARGETS)
         choices: tuple[str, ...] = ()
         labels: Sequence[str] = ()
         wrong: list[str] = []
@@ -258,7 +259,10 @@ def _options(values: Mapping[str, Any], column: Column) -> tuple[tuple[str, ...]
             options = _parsed(options, column)
         if isinstance(options, Mapping):
             is_table = set(options) == {"text", "label"}
-            labels = list(options["label"] if is_table else options)
+            listed = options
+            if is_table:
+                listed = options["label"]
+            labels = list(listed)
             if is_table:
                 options = options["text"]
             else:

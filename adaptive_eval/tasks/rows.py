@@ -47,7 +47,10 @@ def _require_bounded(path: Path, size: int, _changed: int) -> None:
     is_gzip = path.suffix.lower() == ".gz"
     # of a damaged file, its reader says what is wrong
     with _decompressed(path) as file, suppress(EOFError, OSError, zlib.error, zstandard.ZstdError):
-        require_bounded_stream(path, file, size if is_gzip else None)
+        length = None
+        if is_gzip:
+            length = size
+        require_bounded_stream(path, file, length)
 
 
 def uncompressed(path: Path) -> Path:
@@ -167,7 +170,10 @@ class _TextLines:
 
     def __iter__(self) -> Iterator[str]:
         for number, line in enumerate(self._lines, start=1):
-            yield line if line.isascii() else self._readable(number, line)
+            if line.isascii():
+                yield line
+            else:
+                yield self._readable(number, line)
 
     def problems(self) -> list[tuple[int, str]]:
         """Return the notes since the last call."""

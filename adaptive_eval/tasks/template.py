@@ -107,7 +107,10 @@ class _Parser:
             if field and not self._is_argument(here):
                 parts += [field[1], ""]
                 continue
-            parts[-1] += token[0] if token in ("{{", "}}") else token
+            if token in ("{{", "}}"):
+                parts[-1] += token[0]
+            else:
+                parts[-1] += token
             if token[0] == "{" and self._is_argument(here):
                 self.argument_ends.add(self.partner.get(here, -1) + 1)
         parts[-1] += self.text[position:]
@@ -118,7 +121,8 @@ class _Parser:
         text, partner = self.text, self.partner
         two = text[here : here + 2]
         if two == "{{":
-            outer, inner = partner.get(here), partner.get(here + 1)
+            outer = partner.get(here)
+            inner = partner.get(here + 1)
             if outer is not None and inner is not None and inner + 1 == outer:
                 self.doubled_closers.add(inner)
                 return two

@@ -64,7 +64,8 @@ class QuestionAccount:
 
 def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> tuple[ModelAccount, ...]:
     """Return an account of every model, in the order of the results."""
-    errors, latencies = reader.error_counts(), reader.latencies(_LATENCIES)
+    errors = reader.error_counts()
+    latencies = reader.latencies(_LATENCIES)
     none: dict[str, Counter[str]] = {}
     for (model, _), (_, causes) in reader.signals_named(NO_ANSWER).items():
         none.setdefault(model, Counter()).update(causes)
@@ -146,7 +147,8 @@ def _counted(
     first = line.trials
     tail = reader.in_sequence(line.model, cells.end, first)
     if int(cells.stored[here].sum()) - len(tail) < first:  # the prefix ends earlier: an index is missing
-        first, tail = 0, reader.in_sequence(line.model, cells.end)
+        first = 0
+        tail = reader.in_sequence(line.model, cells.end)
     step, question, category = tail.T
     scored = category >= 0
     before = int(trials.sum()) - int(scored.sum())
@@ -159,7 +161,8 @@ def _counted(
 
 def _weights(of: Sequence[str], tasks: Sequence[TaskResult]) -> npt.NDArray[np.float64]:
     """Return the weights in a score of questions `of` these tasks, with sum 1."""
-    share, size = {task.task: task.weight for task in tasks}, Counter(of)
+    share = {task.task: task.weight for task in tasks}
+    size = Counter(of)
     weights = np.array([share.get(task, 1.0) / size[task] for task in of])
     return np.asarray(weights / weights.sum())
 

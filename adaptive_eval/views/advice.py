@@ -56,7 +56,8 @@ def _change(model: ModelConfig, cause: Sequence[str]) -> tuple[str, str]:
     """Return what to change for a model, and the setting that does it; each empty if it is not known."""
     if not cause:
         return "", ""
-    name, named = cause[0], cause[-1]
+    name = cause[0]
+    named = cause[-1]
     words = CAUSES[name].change.format(named=named)
     sent = model.sampling.as_sent()
     if name == "renamed" and "max_tokens" in sent:

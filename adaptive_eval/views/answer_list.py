@@ -113,7 +113,8 @@ def part_of(
         if len(found) == PAGE:
             is_whole = False
             break
-        last, looked_at = record.request.key, looked_at + 1
+        last = record.request.key
+        looked_at = looked_at + 1
         if not wanted.text or wanted.text.casefold() in _searched(record):
             found.append(record)
     more = last
@@ -127,7 +128,10 @@ def part_of(
             after = found[-1].request.key
     elif beyond is not None and found:
         before = found[0].request.key
-    return Part(found, before, after, looked_at if wanted.text else 0)
+    looked = 0
+    if wanted.text:
+        looked = looked_at
+    return Part(found, before, after, looked)
 
 
 def _searched(record: TrialRecord) -> str:

@@ -206,7 +206,10 @@ def _markdown(block: Block) -> str:
         case Warn():
             return f"> **Warning:** {md(block.text)}"
         case Items():
-            shown = map(md_with_code if block.has_code else md, block.texts)
+            write = md
+            if block.has_code:
+                write = md_with_code
+            shown = map(write, block.texts)
             return "\n".join(f"- {text}" for text in shown)
         case Heading():
             return f"### {md(block.text)}"

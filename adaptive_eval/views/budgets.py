@@ -158,7 +158,8 @@ def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunC
         return []
     limits = [line for line in results.budgets if line.limit is not None]
     found, factor = stop.evidence, _factor(results)
-    scope, owner = found.get("scope"), found.get("owner", "")
+    scope = found.get("scope")
+    owner = found.get("owner", "")
     chosen = [line for line in limits if (line.scope, line.owner) == (scope, owner)]
     settings = []
     if scope == "run":

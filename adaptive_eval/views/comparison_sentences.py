@@ -36,7 +36,8 @@ def _scores(one: RunChanges) -> list[str]:
         if one.comparable is False:
             return [f"scores are not compared, {because}"]
         return []
-    higher, lower = compared.count("higher"), compared.count("lower")
+    higher = compared.count("higher")
+    lower = compared.count("lower")
     score = "scores" if higher == 1 else "score"
     return [
         f"of {count(len(compared), 'shared model')} {higher:,} {score} higher than before, {lower:,} lower, "
@@ -101,5 +102,9 @@ def called_words(one: PairChange, pair: PairResult | None, results: Results) -> 
     if pair is None:
         return NOTHING
     if pair.verdict in ("better", "worse"):
-        return f"{one.first if pair.verdict == 'better' else one.second} ahead"
+        if pair.verdict == "better":
+            winner = one.first
+        else:
+            winner = one.second
+        return f"{winner} ahead"
     return verdict_words(pair.verdict, results.equivalence, pair.kind)

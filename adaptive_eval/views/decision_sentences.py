@@ -123,7 +123,9 @@ def _exactness(one: Decision) -> str:
     found = one.evidence
     if not found.get("exact"):
         return ""
-    kind, low, high = found.get("kind", "pair"), found["population_low"], found["population_high"]
+    kind = found.get("kind", "pair")
+    low = found["population_low"]
+    high = found["population_high"]
     if kind in ("pair", "not-worse"):
         flipped = kind == "pair" and one.verdict == "worse"
         if flipped:
@@ -139,7 +141,9 @@ def _exactness(one: Decision) -> str:
 
 def _alone(one: Decision, kind: str) -> str:
     """Return what was decided of a single model."""
-    found, model, score = one.evidence, one.models[0], f"{one.evidence['score']:.3f}"
+    found = one.evidence
+    model = one.models[0]
+    score = f"{one.evidence['score']:.3f}"
     if kind == "width":
         return f"{model} is measured: {score} {interval(found['low'], found['high'], 3)}"
     if one.verdict == "tie":
@@ -152,7 +156,8 @@ def _alone(one: Decision, kind: str) -> str:
 
 def _pair(one: Decision) -> str:
     found = one.evidence
-    kind, reference = found.get("kind", "pair"), found.get("reference")
+    kind = found.get("kind", "pair")
+    reference = found.get("reference")
     whose = ""
     if kind in ("pair", "not-worse"):
         whose = " each"
@@ -162,7 +167,9 @@ def _pair(one: Decision) -> str:
     if kind in ("threshold", "width"):
         return f"{_alone(one, kind)}, {_after(one, whose)}{_exactness(one)}"
     first, second = one.models
-    difference, low, high = found["difference"], found["low"], found["high"]
+    difference = found["difference"]
+    low = found["low"]
+    high = found["high"]
     if kind == "not-worse":
         claim = claim_words(first, second, one.verdict, found["margin"])
         words = f"{claim}: {_span(difference, low, high)}"
@@ -202,7 +209,8 @@ def _resolved(found: Evidence) -> str:
     if found.get("good_enough"):
         counts.append(good_enough_words(found["good_enough"], found["within"]))
     for noun in ("pair", "model"):
-        decided, tied = found.get(f"{noun}s"), found.get(f"tied_{noun}s")
+        decided = found.get(f"{noun}s")
+        tied = found.get(f"tied_{noun}s")
         if decided:
             of_them = ""
             if tied:
@@ -366,7 +374,9 @@ def explained_words(pair: PairResult, results: Results, promised: Iterable[str])
         name = f"{pair.first} to a {pair.second}"
     else:
         name = f"{pair.first} − {pair.second}"
-    difference, low, high = pair.difference, pair.difference_low, pair.difference_high
+    difference = pair.difference
+    low = pair.difference_low
+    high = pair.difference_high
     if difference is None or low is None or high is None:
         return f"{name}: no question has been answered by all that are compared."
     ahead, behind = (pair.second, pair.first) if pair.verdict == "worse" else (pair.first, pair.second)
@@ -375,7 +385,8 @@ def explained_words(pair: PairResult, results: Results, promised: Iterable[str])
         verdict = f"{ahead} is ahead of {behind}"
     elif pair.margin is not None:
         verdict = claim_words(pair.first, pair.second, pair.verdict, pair.margin)
-    after, level = _read_after(pair, results), f"{percent(results.confidence)} confidence sequence"
+    after = _read_after(pair, results)
+    level = f"{percent(results.confidence)} confidence sequence"
     if pair.kind == "width":
         return "\n".join(
             [

@@ -100,7 +100,8 @@ class Details:
     @property
     def tasks(self) -> dict[str, dict[str, Any]] | None:
         """What each task asks and what its categories are worth; None if the run file does not say."""
-        asked, worth = (self.entry("identity") or {}).get("tasks"), self.entry(WORTH) or {}
+        asked = (self.entry("identity") or {}).get("tasks")
+        worth = self.entry(WORTH) or {}
         return asked and {name: {**task, **worth.get(name, {})} for name, task in asked.items()}
 
     @property
@@ -204,18 +205,22 @@ class WatchedCourse:
 def moment_of(snapshot: SnapshotRecord) -> Moment:
     """Return what the plots need of a snapshot; its JSON is not checked again, which would take longest."""
     stored = snapshot.results
-    models, pairs = stored["models"], _nearest(stored["pairs"])
+    models = stored["models"]
+    pairs = _nearest(stored["pairs"])
     costs = [line["usd"] for line in models if line["usd"] is not None]
     scores, tokens = {}, 0
     for line in models:
         scores[line["model"]] = ScorePoint(line["score"], line["score_low"], line["score_high"])
         tokens += line["prompt_tokens"] + line["completion_tokens"]
+    usd = None
+    if costs:
+        usd = sum(costs)
     return Moment(
         at=snapshot.at,
         elapsed=snapshot.elapsed,
         trials=stored["trials"],
         tokens=tokens,
-        usd=sum(costs) if costs else None,
+        usd=usd,
         models=scores,
         pairs=dict(map(_point, pairs)),
     )
@@ -230,7 +235,8 @@ def _nearest(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _share(pair: dict[str, Any]) -> float:
-    evidence, threshold = pair["evidence"], pair["threshold"]
+    evidence = pair["evidence"]
+    threshold = pair["threshold"]
     return evidence / threshold if evidence and threshold else 0.0
 
 
@@ -268,4 +274,6 @@ def _object(text: str) -> dict[str, Any] | None:
         stored = json.loads(text)
     except ValueError:
         return None
-    return stored if isinstance(stored, dict) else None
+    if isinstance(stored, dict):
+        return stored
+    return None

@@ -145,7 +145,11 @@ def write_reports(
             reader.require_undamaged()
         examples_with = targets(reader) if with_examples else None
         summary = summarise(reader, examples_with=examples_with, replay=replay)
-    return _write_report(summary, Path(directory if output is None else output))
+    if output is None:
+        folder = directory
+    else:
+        folder = output
+    return _write_report(summary, Path(folder))
 
 
 def _write_report(summary: RunSummary, folder: Path) -> ReportPaths:
@@ -433,7 +437,8 @@ def _told_apart(boards: Sequence[_Board]) -> list[_Board]:
 
 def _asked(summary: RunSummary, folder: str) -> tuple[str, dict[str, Any]]:
     """Return the tasks in words, and what must be equal for scores to be compared."""
-    tasks, scoring = summary.known.tasks, summary.known.entry("scoring")
+    tasks = summary.known.tasks
+    scoring = summary.known.entry("scoring")
     if tasks is None or scoring is None:
         return summary.name, {"run": folder}  # the run file does not say: a board of its own
     title = f"{', '.join(tasks)} ({summary.results.questions:,} questions)"

@@ -189,7 +189,8 @@ def _top_clauses(results: Results, k: int) -> list[str]:
     """Say which models are the best k, or which are in and between which the other places are open."""
     wins = established(results)
     models = [line.model for line in model_order(results)]
-    beats, beaten = Counter(map(itemgetter(0), wins)), Counter(map(itemgetter(1), wins))
+    beats = Counter(map(itemgetter(0), wins))
+    beaten = Counter(map(itemgetter(1), wins))
     tie = tie_words(results.equivalence)
     if not open_pairs(results):
         best = sorted(models, key=lambda model: beaten[model] >= k)[:k]
@@ -222,7 +223,8 @@ def _top_clauses(results: Results, k: int) -> list[str]:
     still = f"open between {listing(between, 10)}"
     if not inside:
         return [f"the top {k} are {still}"]
-    settled, left = f"{listing(inside, 10)} {_verb(len(inside))} among the top {k}", k - len(inside)
+    settled = f"{listing(inside, 10)} {_verb(len(inside))} among the top {k}"
+    left = k - len(inside)
     return [f"{settled}; {count(left, 'place')} {_verb(left)} {still}"]
 
 
@@ -238,16 +240,29 @@ def _ranking_clauses(results: Results, models: Sequence[str]) -> list[str]:
         others = "ahead of all others"
         if len(rest) == 1:
             others = f"ahead of {rest[0]}"
-        first = f"{top[0]} is {others if ahead else 'first'}"
+        rest_words = "first"
+        if ahead:
+            rest_words = others
+        first = f"{top[0]} is {rest_words}"
     elif top in groups:
-        first = f"{_all_words(models) if not rest else listing(top)} are {tie}"
+        if not rest:
+            top_words = _all_words(models)
+        else:
+            top_words = listing(top)
+        first = f"{top_words} are {tie}"
         if rest:
-            first += ", ahead of all others" if ahead else " at the top"
+            if ahead:
+                first += ", ahead of all others"
+            else:
+                first += " at the top"
         groups = tuple(group for group in groups if group != top)
     else:
         first = f"First place is not resolved between {listing(top)}"
         if rest and ahead:
-            first += f", ahead of {listing(rest)}" if len(rest) <= 2 else ", ahead of all others"
+            if len(rest) <= 2:
+                first += f", ahead of {listing(rest)}"
+            else:
+                first += ", ahead of all others"
     return [first, *_order_clause(results, models, wins), *_tie_clauses(groups, tie)]
 
 
@@ -280,7 +295,10 @@ def _tie_clauses(groups: Sequence[Sequence[str]], tie: str, most: int = 3) -> li
     clauses = [f"{listing(group)} are {tie}" for group in groups[:most]]
     left = len(groups) - most
     if left > 0:
-        clauses.append("1 further group is tied" if left == 1 else f"{left} further groups are tied")
+        if left == 1:
+            clauses.append("1 further group is tied")
+        else:
+            clauses.append(f"{left} further groups are tied")
     return clauses
 
 
@@ -310,6 +328,9 @@ def _partial_clauses(results: Results, most: int = 3) -> list[str]:
     won = [oriented(pair) for pair in results.pairs if pair.verdict in ("better", "worse")]
     clauses = [f"{pair.first} is ahead of {pair.second}" for pair in won[:most]]
     if (more := len(won) - most) > 0:
-        clauses.append(f"{count(more, 'further pair')} {'has' if more == 1 else 'have'} a winner")
+        verb = "have"
+        if more == 1:
+            verb = "has"
+        clauses.append(f"{count(more, 'further pair')} {verb} a winner")
     clauses += _tie_clauses(tied_groups(results), tie_words(results.equivalence))
     return clauses or ["None of the named pairs is resolved"]

@@ -185,7 +185,10 @@ def as_text(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
-    return json.dumps(dict(value) if isinstance(value, Mapping) else value, ensure_ascii=False, default=str)
+    plain = value
+    if isinstance(value, Mapping):
+        plain = dict(value)
+    return json.dumps(plain, ensure_ascii=False, default=str)
 
 
 def download(text: str) -> bytes:

@@ -103,7 +103,8 @@ class PlainLines:
             self._last_progress = now
             said.append((at, start_words(summary)))
         for number in range(self._decisions, len(summary.decisions)):
-            one, made = summary.decisions[number], summary.times[number] if summary.times else at
+            one = summary.decisions[number]
+            made = summary.times[number] if summary.times else at
             said.append((made, f"decision at {count(one.trials, 'trial')}: {describe(one)}"))
         self._decisions = len(summary.decisions)
         for text in summary.warnings:

@@ -164,7 +164,8 @@ def _figures(
     if results.stop is not None:
         yield "stopped", (results.stop.reason,), 1.0
     for budget in results.budgets:
-        use, labels = BudgetUse(budget, None, None), (budget.name, budget.scope, budget.owner)
+        use = BudgetUse(budget, None, None)
+        labels = (budget.name, budget.scope, budget.owner)
         for spent in _BUDGETS:
             yield f"budget_{spent.key}", labels, spent.value(use)
     for row in model_rows(results):

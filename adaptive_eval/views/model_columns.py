@@ -70,7 +70,8 @@ def _if_one(has: Callable[[ModelRow], Any]) -> Callable[[Sequence[ModelRow]], bo
 
 
 def _bounds(row: ModelRow) -> str:
-    worst, best = row.line.score_if_missing_wrong, row.line.score_if_missing_right
+    worst = row.line.score_if_missing_wrong
+    best = row.line.score_if_missing_right
     if worst is None or best is None:
         return fixed(None)
     return f"{fixed(worst)} / {fixed(best)}"

@@ -38,7 +38,10 @@ def short(n: float) -> str:
         if abs(scaled) >= 0.9995:
             digits = (abs(scaled) < 9.995) + (abs(scaled) < 99.95)
             text = f"{scaled:.{digits}f}"
-            return (text.rstrip("0").rstrip(".") if "." in text else text) + unit
+            short = text
+            if "." in text:
+                short = text.rstrip("0").rstrip(".")
+            return short + unit
     return f"{n:.0f}"
 
 

@@ -148,7 +148,10 @@ def to_markdown(summary: RunSummary) -> str:
 
 def to_html(summary: RunSummary, live: Live | None = None) -> str:
     """Return the report as one self-contained HTML page, or as the live page."""
-    return render(report_page(summary, "" if live is None else "samples"), live)
+    samples = "samples"
+    if live is None:
+        samples = ""
+    return render(report_page(summary, samples), live)
 
 
 def _lines(text: str) -> Markup:
@@ -164,5 +167,8 @@ def _with_code(text: str) -> Markup:
     """Return a sentence of ours with text between backticks as code."""
     parts = []
     for place, part in enumerate(inert.clipped(text, _TEXT).split("`")):
-        parts.append(Markup("<code>{}</code>").format(part) if place % 2 else Markup.escape(part))
+        if place % 2:
+            parts.append(Markup("<code>{}</code>").format(part))
+        else:
+            parts.append(Markup.escape(part))
     return Markup().join(parts)

@@ -71,8 +71,13 @@ def scale_over(values: Iterable[float | None]) -> Axis:
         return Axis(0.0, 1.0)
     low, high = min(finite), max(finite)
     step = _step(max(high - low, _SMALLEST))
-    first, last = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-    return Axis(round(first, 9), round(last if last > first else first + step, 9))
+    first = math.floor(low / step + 1e-9) * step
+    last = math.ceil(high / step - 1e-9) * step
+    if last > first:
+        end = last
+    else:
+        end = first + step
+    return Axis(round(first, 9), round(end, 9))
 
 
 def _finite(values: Iterable[float | None]) -> Iterable[float]:
@@ -179,7 +184,8 @@ def pair_matrix(results: Results) -> list[list[PairResult | None]] | None:
     found: list[list[PairResult | None]] = [[None] * len(names) for _ in names]
     for pair in results.pairs:
         if pair.first in place and pair.second in place:
-            row, column = place[pair.first], place[pair.second]
+            row = place[pair.first]
+            column = place[pair.second]
             found[row][column], found[column][row] = pair, flipped(pair)
     return found
 
@@ -218,7 +224,10 @@ class Plot:
     @property
     def across(self) -> Axis:
         """The axis of the steps; that of trials begins with the first trial."""
-        return Axis(0.0 if self.along == "trials" else self.steps[0], float(self.steps[-1]))
+        start = 0.0
+        if self.along != "trials":
+            start = self.steps[0]
+        return Axis(start, float(self.steps[-1]))
 
     @property
     def lines(self) -> list[tuple[str, str, str]]:
@@ -226,7 +235,8 @@ class Plot:
         found = []
         for name, points in self.courses.items():
             scores, lows, highs = zip(*points, strict=True)
-            there, back = self.places(highs), self.places(lows)[::-1]
+            there = self.places(highs)
+            back = self.places(lows)[::-1]
             found.append((name, " ".join(self.places(scores)), " ".join(there + back)))
         return found
 
@@ -362,9 +372,10 @@ def series_plot(key: str, models: Iterable[ModelResult]) -> Plot | None:
             name = "".join([*parts[:place], "…", *parts[place + 1 :]])
             points = found.setdefault(name, {})
             step = float(parts[place])
-            points[int(step) if step.is_integer() else step] = ScorePoint(
-                line.score, line.score_low, line.score_high
-            )
+            whole_step = step
+            if step.is_integer():
+                whole_step = int(step)
+            points[whole_step] = ScorePoint(line.score, line.score_low, line.score_high)
     series = {name: points for name, points in found.items() if len(points) >= _SERIES}
     largest = sorted(series, key=lambda name: -len(series[name]))[:LINES]
     steps = sorted({step for name in largest for step in series[name]})
@@ -416,7 +427,10 @@ def _until_called(points: Sequence[PairPoint | None]) -> list[ScorePoint]:
     found: list[ScorePoint] = []
     called = False
     for point in points:
-        found.append(_UNKNOWN if point is None or called else ScorePoint(point.evidence, None, None))
+        if point is None or called:
+            found.append(_UNKNOWN)
+        else:
+            found.append(ScorePoint(point.evidence, None, None))
         called = called or (point is not None and not point.open)
     return found
 

@@ -75,7 +75,8 @@ def _in_family(results: Results) -> bool:
 
 def _rule(results: Results) -> str:
     """Return what the rule promises about separated pairs."""
-    at, error = level_words(results), _error(results)
+    at = level_words(results)
+    error = _error(results)
     if results.rule == "anytime":
         return (
             f"Rule `anytime` at {at}: two models that are truly equal are called separated with probability "
@@ -134,7 +135,8 @@ def _together(results: Results) -> str:
 
 def _claims(results: Results) -> list[str]:
     """Return what holds for intervals, ties and other claims."""
-    kinds, error = {pair.kind for pair in results.pairs}, _error(results)
+    kinds = {pair.kind for pair in results.pairs}
+    error = _error(results)
     found = [
         "Intervals of scores and of differences hold at every moment of the run, each by itself; they are "
         f"{level_words(results)} confidence sequences, wider than intervals for one look."
@@ -260,9 +262,12 @@ def _answers_together(task: str, k: int, by: str) -> str:
 def _limits_of_judges(judged: Mapping[str, int]) -> list[str]:
     """Return how steady the judges were."""
     found = []
-    changed, by_order = judged.get("changed", 0), judged.get("by_order", 0)
-    tied_by_order, in_either_order = judged.get("tied_by_order", 0), judged.get("in_either_order", 0)
-    again, orders = changed + judged.get("same", 0), by_order + tied_by_order + in_either_order
+    changed = judged.get("changed", 0)
+    by_order = judged.get("by_order", 0)
+    tied_by_order = judged.get("tied_by_order", 0)
+    in_either_order = judged.get("in_either_order", 0)
+    again = changed + judged.get("same", 0)
+    orders = by_order + tied_by_order + in_either_order
     if again:
         found.append(
             "Of answers that it judged twice, the judge changed its verdict on "
@@ -282,7 +287,8 @@ def _limits_of_judges(judged: Mapping[str, int]) -> list[str]:
 def _limits_of_cut_answers(cut_off: Mapping[str, Sequence[str]]) -> list[str]:
     """Return how answers count that were cut off at the token limit, by the rubric's `truncated`."""
     said = {"zero": "have the lowest score", "judged": "are judged as they are"}
-    several, found = set(said) <= set(cut_off), []
+    several = set(said) <= set(cut_off)
+    found = []
     for how, words in said.items():
         if how in cut_off:
             tasks = ""

@@ -38,7 +38,8 @@ def is_running(directory: Path, age: float) -> bool:
     """
     try:
         note = json.loads(RunFiles(directory).lock.read_text(encoding="utf-8"))
-        host, process = str(note["host"]), int(note["pid"])
+        host = str(note["host"])
+        process = int(note["pid"])
     except (OSError, ValueError, KeyError, TypeError):
         return False  # released, or never taken
     if host == socket.gethostname():
@@ -217,7 +218,8 @@ def summarise(
 
 def as_trials_say(reader: RunReader, summary: RunSummary, replay: Replaying) -> RunSummary:
     """Return the summary if the trials lead to it, else that to which they lead, with a warning."""
-    latest, trials = reader.latest_snapshot(), reader.count()
+    latest = reader.latest_snapshot()
+    trials = reader.count()
     if latest is None or not trials:
         return summary
     made = replay(reader)

@@ -68,7 +68,9 @@ def counts(summary: RunSummary) -> dict[str, int]:
 
 def _saving(summary: RunSummary) -> Mapping[str, Any] | None:
     results = summary.results
-    figures, fixed, costs = saving(results), fixed_length(results), saved_cost(results)
+    figures = saving(results)
+    fixed = fixed_length(results)
+    costs = saved_cost(results)
     if figures is None:
         return None
     found: dict[str, Any] = {"issued": figures[0], "uniform": figures[1], "fixed": None, "cost": None}

@@ -78,11 +78,15 @@ def report_page(summary: RunSummary, samples: str = "", *, html: bool = True) ->
         _reproduce(tables),
     ]
     status = list(map(describe, summary.decisions[-1:]))
+    if html:
+        verdict = summary.headline_within(LABEL)
+    else:
+        verdict = summary.headline
     return WholePage(
         title=summary.name,
         window=f"{summary.name}: report",
         before="Report on the run ",
-        verdict=summary.headline_within(LABEL) if html else summary.headline,
+        verdict=verdict,
         status="".join(status),
         intro=list(_intro(summary, html=html)),
         tiles=list(_tiles(summary)),
@@ -362,7 +366,9 @@ def _decisions(tables: ReportTables) -> Iterator[PageSection]:
 def _paper(tables: ReportTables) -> PageSection:
     summary = tables.summary
     blocks: list[Block] = [Para(methods_words(summary))]
-    table, latex, caption = paper_table(summary), paper_latex(summary), caption_words(summary.results)
+    table = paper_table(summary)
+    latex = paper_latex(summary)
+    caption = caption_words(summary.results)
     if tables.html:
         markdown = f"{markdown_table(table)}\n\n{caption}"
         blocks += [
@@ -380,9 +386,10 @@ def _reproduce(tables: ReportTables) -> PageSection:
     config = tables.summary.known.meta.get("config")
     if config is not None:
         code = Code("The config", config, "yaml")
-        blocks += (
-            [Unfolding("config", "The config", [code])] if tables.html else [Heading("The config"), code]
-        )
+        if tables.html:
+            blocks += [Unfolding("config", "The config", [code])]
+        else:
+            blocks += [Heading("The config"), code]
     words = (
         "report.json in this folder holds the same, with every digit and the longer settings; the folder "
         "report has the tables as CSV."

@@ -181,10 +181,13 @@ class ReportTables:
     def _of_pairs(self, caption: str, outlet: Shown, pairs: Sequence[PairResult]) -> Table:
         results = self.summary.results
         rows = pair_rows(pairs, results, pair_decimals(pairs))
+        pair_questions = "questions"
+        if results.tasks:
+            pair_questions = "fewest questions of a task"
         words = {
             "level": level_words(results),
             "difference_interval": difference_interval_name(results),
-            "pair_questions": "fewest questions of a task" if results.tasks else "questions",
+            "pair_questions": pair_questions,
         }
         ends = [end for row in rows if row.pair.kind != "width" for end in row.span]
         scale = Axis.around_zero([results.equivalence, *ends])
@@ -261,7 +264,8 @@ class ReportTables:
 
     def decisions(self) -> list[Table]:
         """Return the decisions: as Markdown in one table, on a page the latest first in one by itself."""
-        rows, columns = decision_rows(self.summary)[-MOST_DECISIONS:], selected(DECISIONS, Shown.DECISIONS)
+        rows = decision_rows(self.summary)[-MOST_DECISIONS:]
+        columns = selected(DECISIONS, Shown.DECISIONS)
         if not self.html:
             return [table_of("Decisions", columns, rows)]
         parts = {
@@ -296,12 +300,14 @@ class ReportTables:
                 head = str(place + 1)
             else:
                 head = line.model
-            text, shade = _right_words(place, self.html), _shade(place)
+            text = _right_words(place, self.html)
+            shade = _shade(place)
             columns.append(
                 column(head, _right_at(place), Unit.NUMBER, text=text, kind=shade, hover=line.model)
             )
         caption = "Questions on which models differ most: right answers in per cent, by model"
-        rows, classes = most_apart(self._questions), _grid("shares", len(models))
+        rows = most_apart(self._questions)
+        classes = _grid("shares", len(models))
         return table_of(caption, columns, rows, classes=classes)
 
     def several(self) -> Table | None:

@@ -148,7 +148,8 @@ def _kind(before: PairResult | None, after: PairResult | None) -> PairKind:
 
 def _differences(before: RunSummary, after: RunSummary) -> tuple[tuple[str, ...], bool | None]:
     """Return what differs in words, and whether questions and scoring are the same."""
-    one, two = before.known.entry("identity"), after.known.entry("identity")
+    one = before.known.entry("identity")
+    two = after.known.entry("identity")
     scoring = before.known.entry("scoring"), after.known.entry("scoring")
     known = one is not None and two is not None and None not in scoring
     asked = before.known.tasks or {}, after.known.tasks or {}

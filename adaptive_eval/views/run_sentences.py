@@ -136,7 +136,8 @@ def _presumed(results: Results, name: str) -> float:
 
 
 def _tokens(results: Results) -> str:
-    words, presumed = f"{short(results.tokens)} tokens", _presumed(results, "tokens")
+    words = f"{short(results.tokens)} tokens"
+    presumed = _presumed(results, "tokens")
     if presumed:
         return f"{words} of answers, at most {short(presumed)} of requests without an answer or usage"
     unknown = any(getattr(text, "code", "") == "warning/unanswered" for text in results.warnings)
@@ -236,7 +237,10 @@ def chances_words(results: Results) -> list[str]:
         return []
     kinds = [pair.kind for pair in open_pairs(results)]
     number = len(kinds) or forecast.open_pairs
-    is_open = f"{count(number, _contrast_noun(kinds))} {'is' if number == 1 else 'are'} open"
+    verb = "are"
+    if number == 1:
+        verb = "is"
+    is_open = f"{count(number, _contrast_noun(kinds))} {verb} open"
     if not forecast.chances:
         them = "it" if number == 1 else "them"
         return [
@@ -262,7 +266,10 @@ def _if_answering(results: Results) -> str:
     stopped = [line.model for line in results.models if line.state == "stopped"]
     if not stopped:
         return ""
-    return f" if {listing(stopped)} {'answers' if len(stopped) == 1 else 'answer'} again"
+    verb = "answer"
+    if len(stopped) == 1:
+        verb = "answers"
+    return f" if {listing(stopped)} {verb} again"
 
 
 def _chances(forecast: RunForecast) -> str:
@@ -347,7 +354,9 @@ def _differs(issued: float, other: float) -> bool:
 
 def saved_words(results: Results) -> list[str]:
     """Return what uniform allocation and a run of fixed length would have used."""
-    figures, fixed_run, asked = saving(results), fixed_length(results), len(asked_models(results))
+    figures = saving(results)
+    fixed_run = fixed_length(results)
+    asked = len(asked_models(results))
     if figures is None:
         return []
     issued, uniform = figures
@@ -496,7 +505,10 @@ def start_words(summary: RunSummary) -> str:
     parts = [f"start {summary.name}: goal {results.goal}", f"rule {rule_words(results)}"]
     parts.append(f"{count(len(results.models), 'model')}, {count(results.questions, 'question')}")
     asked = questions_words(results.in_rounds, len(results.tasks))
-    return "; ".join(parts if asked is None else [*parts, asked])
+    all_parts = parts
+    if asked is not None:
+        all_parts = [*parts, asked]
+    return "; ".join(all_parts)
 
 
 def progress_words(summary: RunSummary) -> str:
@@ -561,7 +573,8 @@ def methods_words(summary: RunSummary) -> str:
     """Return the sentences for a paper's section on methods."""
     if is_one_look(summary.results):
         return one_look_methods(summary.results)
-    results, asked = summary.results, asked_models(summary.results)
+    results = summary.results
+    asked = asked_models(summary.results)
     trials = [line.trials for line in asked]
     missing = sum(line.missing for line in asked)
     if len(set(trials)) == 1:

@@ -60,7 +60,9 @@ def ceiling_words(spec: SessionSpec) -> str:
     >>> ceiling_words(spec)
     'at most 9,600 trials: 80 passes × 60 questions × 2 models'
     """
-    passes, budget, models = spec.stopping.max_passes, spec.budget.trials, len(spec.models)
+    passes = spec.stopping.max_passes
+    budget = spec.budget.trials
+    models = len(spec.models)
     whole = None
     if passes is not None:
         whole = passes * spec.questions * models
@@ -99,7 +101,10 @@ def task_rows(results: Results) -> list[list[str]]:
         )
         for one in task.scores:
             span = interval(one.score_low, one.score_high, decimals)
-            cells[one.model].append(NOTHING if one.score is None else f"{fixed(one.score, decimals)} {span}")
+            if one.score is None:
+                cells[one.model].append(NOTHING)
+            else:
+                cells[one.model].append(f"{fixed(one.score, decimals)} {span}")
     return [[model, *row] for model, row in cells.items()]
 
 

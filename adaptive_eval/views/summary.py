@@ -282,7 +282,8 @@ def _rates(results: Results, snapshot: SnapshotRecord, previous: SnapshotRecord 
     spent: dict[tuple[str, str, str], float] = {}
     if previous is not None and previous.elapsed < snapshot.elapsed:
         then = previous.results
-        trials, span = then["trials"], snapshot.elapsed - previous.elapsed
+        trials = then["trials"]
+        span = snapshot.elapsed - previous.elapsed
         tokens = sum(line["prompt_tokens"] + line["completion_tokens"] for line in then["models"])
         spent = {(one["name"], one["scope"], one["owner"]): one["spent"] for one in then["budgets"]}
     budgets = [

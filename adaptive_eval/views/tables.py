@@ -153,7 +153,10 @@ def table_of(
 
 
 def _classes(one: Column[Any]) -> str:
-    side = _CLASSES.get(one.unit, "" if one.unit in _LEFT else "n")
+    usual = "n"
+    if one.unit in _LEFT:
+        usual = ""
+    side = _CLASSES.get(one.unit, usual)
     if one.spare or one.unit in _INTERVALS:
         return f"{side} spare".strip()
     return side
@@ -176,7 +179,9 @@ def _head(one: Column[Any], look: Look) -> Cell:
 
 
 def _cell(one: Column[Row], row: Row, look: Look) -> Cell:
-    value, unit, classes = one.value(row), one.unit, _classes(one)
+    value = one.value(row)
+    unit = one.unit
+    classes = _classes(one)
     kind = ""
     if one.kind is not None:
         kind = one.kind(row)
@@ -203,7 +208,8 @@ def named(name: str, names: Mapping[str, str] = _NONE, classes: str = "") -> Cel
 
 
 def _told(label: str, whole: str, classes: str) -> Cell:
-    short, full = clipped(label, NAME), clipped(whole, NAME)
+    short = clipped(label, NAME)
+    full = clipped(whole, NAME)
     return Cell(text=short, classes=classes, whole="" if short == full else full)
 
 
@@ -222,7 +228,10 @@ def _sum(one: Column[Row], rows: Sequence[Row], look: Look) -> Cell:
     if not one.summed:
         return Cell(text="", classes=_classes(one))
     known = [value for value in map(one.value, rows) if value is not None]
-    text = written(one.unit, sum(known) if known else None, look.digits)
+    total = None
+    if known:
+        total = sum(known)
+    text = written(one.unit, total, look.digits)
     return Cell(text=text, classes=_classes(one), is_number=True)
 
 

@@ -82,10 +82,12 @@ def run_display(summary: RunSummary, *, compact: bool = False, bayes: bool = Fal
     """Return a run drawn to fit the console: the leaderboard has the lines that the other parts leave."""
 
     def lines(console: Console, options: ConsoleOptions) -> list[list[Segment]]:
-        width, height = options.max_width, max(1, options.size.height - _CURSOR)
+        width = options.max_width
+        height = max(1, options.size.height - _CURSOR)
         if compact:
             height = min(height, COMPACT_HEIGHT)
-        models, words = summary.results.models, summary.headline_within(_label(width))
+        models = summary.results.models
+        words = summary.headline_within(_label(width))
         head = _lines(console, options, [_title(summary, width), Text(inert(words), style=HEADING)])
         rest = _lines(console, options, _parts(summary, width, height))
         rows = max(_ROWS, height - len(head) - len(rest) - 1)
@@ -249,7 +251,8 @@ def _title(summary: RunSummary, width: int) -> Text:
 def leaderboard(summary: RunSummary, width: int, rows: int, *, bayes: bool = False) -> RenderableType:
     """Draw as many rows of the leaderboard; the narrower, the fewer columns."""
     results = summary.results
-    ranks, digits = rank_column(results), score_decimals(results.models)
+    ranks = rank_column(results)
+    digits = score_decimals(results.models)
     every = model_rows(results, running=summary.state == "running")
     lines = every if len(every) <= rows else every[: rows - 1]
     if bayes:
@@ -298,7 +301,8 @@ def interval_bar(scale: Axis, low: float | None, point: float | None, high: floa
         return " " * _BAR
     cells = [" "] * _BAR
     if low is not None and high is not None:
-        left, right = _place(scale, low), _place(scale, high)
+        left = _place(scale, low)
+        right = _place(scale, high)
         cells[left : right + 1] = "─" * (right + 1 - left)
         cells[left], cells[right] = "├", "┤"
     cells[_place(scale, point)] = "●"

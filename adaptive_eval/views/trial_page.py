@@ -33,7 +33,8 @@ def trial_page(
     expected: str | None,
 ) -> WholePage:
     """Return the page of a trial, with the answers of `others`; `numbers` name models in addresses."""
-    key, request = record.request.key, record.request
+    key = record.request.key
+    request = record.request
     words = f"Question {request.question} of task {request.task}, repeat {request.repeat}."
     badges = [badge(record)]
     if record.after_stop:
@@ -96,8 +97,11 @@ def _said(record: TrialRecord, base: str, most: int) -> Block:
 
 def _other(one: TrialRecord, numbers: Mapping[str, int], *, is_own: bool) -> Iterator[Block]:
     base = _base(one, numbers)
-    yield Heading(one.request.key.model, badge=badge(one), link="" if is_own else base)
-    yield _said(one, base, ALONE if is_own else SETTINGS)
+    link, settings = base, SETTINGS
+    if is_own:
+        link, settings = "", ALONE
+    yield Heading(one.request.key.model, badge=badge(one), link=link)
+    yield _said(one, base, settings)
 
 
 def figures(record: TrialRecord) -> Table:

@@ -95,7 +95,10 @@ def why_words(record: TrialRecord, expected: str | None) -> list[str]:
     if record.missing is not None:
         words.append(f"No score: {record.missing}.")
     if score is not None:
-        words.append("Nothing was read." if score.extracted is None else f"Read: {excerpt(score.extracted)}")
+        if score.extracted is None:
+            words.append("Nothing was read.")
+        else:
+            words.append(f"Read: {excerpt(score.extracted)}")
         if expected is not None:
             words.append(f"Expected: {excerpt(expected)}")
         if score.reason:
@@ -143,7 +146,9 @@ _IF_ANY = ("reasoning", "calls", "tool_calls", "missing", "discarded", "reasonin
 
 def sample_data(record: TrialRecord, categories: Sequence[str], target: str | None = None) -> dict[str, Any]:
     """Return one trial as JSON-able data."""
-    request, answer, score = record.request, record.completion, record.score
+    request = record.request
+    answer = record.completion
+    score = record.score
     data: dict[str, Any] = {
         "model": request.key.model,
         "step": request.key.index,
@@ -198,7 +203,10 @@ def sample_lines(
         if not full:
             shown = excerpt(text, _HEAD, _TAIL)
         for number, line in enumerate(shown.splitlines() or [""]):
-            yield f"  {inert(label)[:9] if number == 0 else ''}".ljust(INDENT) + inert(line)
+            head = ""
+            if number == 0:
+                head = inert(label)[:9]
+            yield f"  {head}".ljust(INDENT) + inert(line)
     yield from _score_lines(score, target)
     if record.discarded:
         yield "  discarded".ljust(INDENT) + discarded_words(record.discarded)

@@ -99,7 +99,8 @@ def gap_after_two_passes(spec: SessionSpec) -> float:
     After n passes each noise is limited to V = d/(2Mn), d = 2 ln(2/level)/(Mn), so √(2V) ∝ 1/(Mn). A winner
     needs about z² = 2 ln(P/α) + 5 (E at τ = 0.05 and 0.2, section 5 of the statistics).
     """
-    pairs, alpha = comb(len(spec.names), 2), 1.0 - spec.stopping.confidence
+    pairs = comb(len(spec.names), 2)
+    alpha = 1.0 - spec.stopping.confidence
     needed = sqrt((2.0 * log(max(pairs, 1) / alpha) + 5.0) * 2.0 * log(2.0 / spec.flip_level))
     parts = zip(spec.task_weights, spec.tasks, strict=True)
     return spec.scale[1] * needed / 2.0 * hypot(*(weight / len(task.questions) for weight, task in parts))
@@ -300,10 +301,14 @@ def established(results: Results) -> Set[tuple[str, str]]:
         if pair.kind == "not-worse" and pair.verdict == "better":
             continue  # it may be better, equal, or a little worse
         if pair.verdict in ("better", "worse") and pair.first in place and pair.second in place:
-            winner, loser = (pair.first, pair.second)[:: 1 if pair.verdict == "better" else -1]
+            order = 1
+            if pair.verdict != "better":
+                order = -1
+            winner, loser = (pair.first, pair.second)[::order]
             below[place[winner]] |= 1 << place[loser]
     for middle in range(len(models)):
-        bit, losers = 1 << middle, below[middle]
+        bit = 1 << middle
+        losers = below[middle]
         for row, mask in enumerate(below):
             if mask & bit:
                 below[row] = mask | losers
@@ -452,7 +457,8 @@ def saved_cost(results: Results) -> tuple[float, float, float | None] | None:
 
     In tokens or USD. None unless the run decides by one of them.
     """
-    trials, fixed = saving(results), fixed_length(results)
+    trials = saving(results)
+    fixed = fixed_length(results)
     if trials is None or results.pass_cost is None:
         return None
     asked = sum(line.state != "reference" for line in results.models)
@@ -531,7 +537,10 @@ the prompt and rescore, or set on: {nothing_found: wrong}
     if found["cause"] == "models":
         stopped = []
         for model, why in found["models"].items():
-            stopped.append(f"{model}: {why if isinstance(why, str) else 'its budget ended'}")
+            words = "its budget ended"
+            if isinstance(why, str):
+                words = why
+            stopped.append(f"{model}: {words}")
         return f"the answers of the models that the goal needs cannot be used ({'; '.join(stopped)})"
     share = f"{found['affected']:,} of {found['answers']:,} answers to task {found['owner']}"
     if found["cause"] == "scorer":

@@ -128,7 +128,8 @@ def serve(
     targets: Callable[[RunReader], TargetLookup] = no_targets,
 ) -> None:
     """Serve the page of a run, or of all runs in a folder, until SIGINT or SIGTERM."""
-    token, folder = new_token(), open_folder(path, targets)
+    token = new_token()
+    folder = open_folder(path, targets)
     try:
         folder.render_single()
         listener = listen(host, port)
@@ -197,7 +198,8 @@ class _Site:
     def runs(self, request: Request) -> Response:
         if self._folder.single:
             return RedirectResponse(f"runs/{in_address(next(iter(self._folder.runs())))}/")
-        rows, directory = self._folder.rows(), str(self._folder.path)
+        rows = self._folder.rows()
+        directory = str(self._folder.path)
         html = render(runs_page(rows, directory), Live("./", listed=True)).encode()
         return _answer(request, hashlib.sha256(html).hexdigest()[:16], html)
 
@@ -218,9 +220,14 @@ class _Site:
     def samples(self, request: Request) -> Response:
         """Answer with some of the answers of a run: those that the address asks for."""
         watch = self._folder.watch(request.path_params["run"])
-        models, query = watch.models(), dict(request.query_params)
-        back, wanted = "before" in query, Wanted.asked(query)
-        beyond = key_named(query.get("before" if back else "after", ""), models)
+        models = watch.models()
+        query = dict(request.query_params)
+        back = "before" in query
+        wanted = Wanted.asked(query)
+        way = "after"
+        if back:
+            way = "before"
+        beyond = key_named(query.get(way, ""), models)
         with RunReader(watch.directory) as reader:
             tasks = sorted(reader.tasks())
             filters = wanted.filters(models, tasks, watch.top)
@@ -234,7 +241,8 @@ class _Site:
     def text(self, request: Request) -> Response:
         """Answer with a whole prompt, reasoning or answer as a file, never as something to render."""
         record, _ = self._stored(request)
-        kind, key = request.path_params["text"], record.request.key
+        kind = request.path_params["text"]
+        key = record.request.key
         if kind == "prompt":
             text = prompt_text(record)
         elif kind in ("answer", "reasoning") and record.completion is not None:
@@ -251,7 +259,8 @@ class _Site:
     def _stored(self, request: Request) -> tuple[TrialRecord, list[AttemptRecord]]:
         """Return the trial of an address, with its first attempts."""
         watch = self._folder.watch(request.path_params["run"])
-        number, step = request.path_params["model"], request.path_params["step"]
+        number = request.path_params["model"]
+        step = request.path_params["step"]
         models = watch.models()
         if number >= len(models) or step > _LARGEST:
             raise HTTPException(404)

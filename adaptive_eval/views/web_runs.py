@@ -55,7 +55,9 @@ class WatchedRun:
     ) -> None:
         self.directory = directory
         self._files = RunFiles(directory)
-        self._listed, self._targets, self._running = listed, targets, running
+        self._listed = listed
+        self._targets = targets
+        self._running = running
         self.top = 1  # the highest category
         self._ticks, self._effort = ticks, effort
         self._lock, self._target_lock = threading.RLock(), threading.Lock()
@@ -91,7 +93,8 @@ class WatchedRun:
             now = self._ticks()
             if self._rendered is not None and now < self._due:
                 return self._rendered
-            before, first = self._effort(), self._rendered is None
+            before = self._effort()
+            first = self._rendered is None
             self._follow_replacement()
             mark = files_mark(self.directory), self._running(self.directory, 0.0)
             if self._rendered is None or mark != self._mark:

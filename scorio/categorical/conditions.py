@@ -67,7 +67,11 @@ Values: TypeAlias = Mapping[Variable, ArrayLike]
 
 def read(operand: Operand, values: Values) -> Floats:
     """Return the values of an operand."""
-    return floats(values.get(operand, math.nan) if isinstance(operand, Variable) else operand)
+    if isinstance(operand, Variable):
+        value = values.get(operand, math.nan)
+    else:
+        value = operand
+    return floats(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,8 @@ class SignalComparison:
 
     def truth(self, values: Values) -> Truth:
         """Say of every attempt whether the comparison holds."""
-        left, right = read(self.left, values), read(self.right, values)
+        left = read(self.left, values)
+        right = read(self.right, values)
         known = ~(np.isnan(left) | np.isnan(right))
         holds = OPERATORS[self.operator][1](left, right)
         return np.where(holds, np.int8(1), np.int8(-1)) * known
@@ -144,7 +149,10 @@ def names_in(conditions: Iterable[Condition]) -> Used:
             for operand in (comparison.left, comparison.right):
                 if isinstance(operand, Variable):
                     may_lack = optional and operand.kind == "signal"
-                    found["optional" if may_lack else operand.kind].add(operand.name)
+                    kind = "optional"
+                    if not may_lack:
+                        kind = operand.kind
+                    found[kind].add(operand.name)
     needed = frozenset(found["signal"])
     return Used(needed, frozenset(found["optional"]) - needed, frozenset(found["threshold"]))
 
@@ -209,7 +217,8 @@ class Grammar:
         raise self._error(data, f"must be a mapping with one of {forms}; all and any take a list")
 
     def _comparisons(self, data: Mapping[Any, object]) -> Condition:
-        name, others = data["signal"], {key: value for key, value in data.items() if key != "signal"}
+        name = data["signal"]
+        others = {key: value for key, value in data.items() if key != "signal"}
         if not (isinstance(name, str) and name and others and others.keys() <= OPERATORS.keys()):
             raise self._error(data, f"needs a signal's name and one or more of {', '.join(OPERATORS)}")
         found: list[Condition] = []
@@ -246,7 +255,10 @@ def _joined(kind: str, parts: list[Condition]) -> Condition:
     word, texts = _WORDS[kind], []
     for part in parts:
         bare = kind == "if_known" or isinstance(part, SignalComparison) or part.kind == "not"
-        texts.append(part.text if bare or " " not in part.text else f"({part.text})")
+        if bare or " " not in part.text:
+            texts.append(part.text)
+        else:
+            texts.append(f"({part.text})")
     if kind in ("all", "any"):
         text = f" {word} ".join(texts)
     else:

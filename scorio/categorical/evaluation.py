@@ -120,7 +120,11 @@ def evaluate(
     where = f"schema {schema.name!r}"
     if weights is None and schema.weights is None:
         raise ValueError(f"{where} has no default weights; pass weights, one a category")
-    chosen = np.array(schema.weights if weights is None else check_weights(weights, schema.categories, where))
+    if weights is None:
+        values = schema.weights
+    else:
+        values = check_weights(weights, schema.categories, where)
+    chosen = np.array(values)
     if not signals.made.any():
         raise ValueError("signals: no attempt was made (observed is False everywhere)")
     if thresholds is None:

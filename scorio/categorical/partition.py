@@ -107,7 +107,9 @@ def _group_of(variable: Variable, groups: dict[Variable, _Group]) -> _Group:
 def _kind(variable: Variable) -> SignalKind:
     """Return what is known of the values of a signal or threshold."""
     any_number = SignalKind("", "")
-    return BASE_SIGNALS.get(variable.name, any_number) if variable.kind == "signal" else any_number
+    if variable.kind == "signal":
+        return BASE_SIGNALS.get(variable.name, any_number)
+    return any_number
 
 
 def _cells(cuts: Sequence[float], per_gap: int) -> list[float]:

@@ -109,7 +109,10 @@ def load_records(path: str | PathLike[str], workers: int | None = None) -> Colum
     columns: Columns = {}
     for name in rows[0] if rows else ():
         values = [row[name] for row in rows]
-        columns[name] = np.array(values, dtype=object if name in _LABELS else np.float64)
+        dtype = object
+        if name not in _LABELS:
+            dtype = np.float64
+        columns[name] = np.array(values, dtype=dtype)
     return columns
 
 

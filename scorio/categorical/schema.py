@@ -191,12 +191,15 @@ class Schema:
         needed = used.signals | among.signals | {rule.signal for rule in rules}
         weights = data.get("weights")
         given = {key: value for key, value in fixed.items() if key in used.thresholds | among.thresholds}
+        checked = None
+        if weights is not None:
+            checked = check_weights(weights, categories, where)
         schema = cls(
             name=name,
             title=str(data.get("title", name)),
             note=str(data.get("note", "")),
             categories=categories,
-            weights=None if weights is None else check_weights(weights, categories, where),
+            weights=checked,
             threshold_rules=rules,
             given_thresholds=given,
             signals=needed,
@@ -264,7 +267,8 @@ class Schema:
 
     def _missing(self, category: Category, known: Values, stuck: Bools) -> ValueError:
         """Return the error for attempts whose category depends on something that is missing."""
-        used, lacking = names_in([category.condition]), []
+        used = names_in([category.condition])
+        lacking = []
         needed = [Variable("signal", name) for name in sorted(used.signals)]
         needed += [Variable("threshold", name) for name in sorted(used.thresholds)]
         for variable in needed:
@@ -303,7 +307,8 @@ def check_weights(weights: object, categories: Sequence[Category], where: str) -
 
 
 def _categories(data: Mapping[str, Any], grammar: Grammar) -> tuple[Category, ...]:
-    entries, where = data.get("categories"), grammar.where
+    entries = data.get("categories")
+    where = grammar.where
     if not isinstance(entries, Sequence) or isinstance(entries, str) or len(entries) < 2:
         raise ValueError(
             f"{where}: categories must be a list of at least two {{name, when}}, got {entries!r}"
@@ -327,14 +332,18 @@ def _rule(name: str, spec: object, grammar: Grammar) -> ThresholdRule:
         given = dict(spec)
     else:
         given = {}
-    signal, among = given.pop("signal", None), given.pop("among", None)
+    signal = given.pop("signal", None)
+    among = given.pop("among", None)
     level = finite_number(given.pop("quantile", None))
     if given or not isinstance(signal, str) or level is None or not 0 <= level <= 1:
         raise ValueError(
             f"{grammar.where}: expected a finite number or {{signal: NAME, quantile: number in [0, 1], "
             f"among (optional): condition}}, got {spec!r}"
         )
-    return ThresholdRule(name, signal, level, None if among is None else grammar.parse(among))
+    condition = None
+    if among is not None:
+        condition = grammar.parse(among)
+    return ThresholdRule(name, signal, level, condition)
 
 
 def _own(data: Mapping[str, Any], key: str, where: str) -> Mapping[str, object]:

@@ -80,7 +80,8 @@ def read_binary(
     correct: Integers
     if counts is not None:
         table = _read_counts(counts, R, missing, 2, models)
-        correct, n = table[..., 1], _uniform(row_sums(table))
+        correct = table[..., 1]
+        n = _uniform(row_sums(table))
     else:
         outcomes, absent = _read_outcomes("R", R, missing, models)
         _check_categories("R", outcomes, 1, "a binary metric takes 0 and 1 only")
@@ -206,7 +207,8 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
 
 
 def _draws(k: Any, n: Integers | int) -> int:
-    number, most = resamples(k), int(np.max(n))
+    number = resamples(k)
+    most = int(np.max(n))
     if most > MOST_TRIALS:
         raise ValueError(
             f"a question must have at most {MOST_TRIALS} trials where k of them are drawn; got {most}; "
@@ -233,7 +235,10 @@ def _why(w: Any, rewards: Floats) -> str:
 def _read_outcomes(name: str, value: Given, missing: Missing, models: bool) -> tuple[Integers, Bools | None]:
     """Return integer outcomes of shape (M, N) or (L, M, N) and the mask of missing trials or None."""
     if value is None:
-        raise ValueError(f"{name} must be an outcome {'tensor' if models else 'matrix'}; got None")
+        shape = "matrix"
+        if models:
+            shape = "tensor"
+        raise ValueError(f"{name} must be an outcome {shape}; got None")
     refuse_masked(name, value, missing)
     array = as_array(name, value)
     mask = None

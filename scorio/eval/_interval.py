@@ -33,7 +33,8 @@ def credible_interval(
     mu: SupportsFloat, sigma: SupportsFloat, confidence: float, bounds: Sequence[float] | None
 ) -> Interval:
     """Return ``(mu, sigma, lo, hi)`` with ``lo, hi = mu -/+ z sigma``, clipped to `bounds`."""
-    mu, sigma = float(mu), float(sigma)
+    mu = float(mu)
+    sigma = float(sigma)
     reach = _z(credibility(confidence)) * sigma
     low, high = bounds_pair(bounds)
     return Interval(mu, sigma, min(max(mu - reach, low), high), min(max(mu + reach, low), high))

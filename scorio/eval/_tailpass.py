@@ -273,7 +273,8 @@ class TailPassProfile:
     def _moments(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the questions' means of `values` of the drawn counts, and the covariance of their mean."""
         states, state_of, often = np.unique(self.parameters, axis=0, return_inverse=True, return_counts=True)
-        means, covariance = np.empty((len(states), values.shape[1])), np.zeros((values.shape[1],) * 2)
+        means = np.empty((len(states), values.shape[1]))
+        covariance = np.zeros((values.shape[1],) * 2)
         for row, (state, number) in enumerate(zip(states, often.tolist(), strict=True)):
             shares, weights = _dirichlet_nodes(state, self.k + 1, len(self._drawn))
             at_nodes = self._probabilities(shares) @ values
@@ -375,7 +376,9 @@ def _dirichlet_nodes(alpha: Floats, points: int, outcomes: int) -> tuple[Floats,
         raise ValueError(
             f"k = {points - 1} trials of {alpha.size} different scores are too many to integrate over"
         )
-    shares, weights, left = np.zeros((1, 0)), np.ones(1), np.ones(1)
+    shares = np.zeros((1, 0))
+    weights = np.ones(1)
+    left = np.ones(1)
     for category in range(alpha.size - 1):
         nodes, node_weights = _beta_nodes(alpha[category], alpha[category + 1 :].sum(), points)
         taken = left[:, None] * nodes
@@ -393,7 +396,8 @@ def _beta_nodes(a: float, b: float, points: int) -> tuple[Floats, Floats]:
     total = a + b + 2.0 * n
     centre = np.r_[a / (a + b), 0.5 + 0.5 * (a - b) * (a + b - 2.0) / (total * (total - 2.0))]
     off_diagonal = np.full(n.size, a * b / ((a + b) ** 2 * (a + b + 1.0)))
-    n, total = n[1:], total[1:]
+    n = n[1:]
+    total = total[1:]
     off_diagonal[1:] = n * (n + a - 1.0) * (n + b - 1.0) * (n + a + b - 2.0)
     off_diagonal[1:] /= (total - 1.0) * (total - 2.0) ** 2 * (total - 3.0)
     nodes, vectors = eigh_tridiagonal(centre, np.sqrt(off_diagonal))

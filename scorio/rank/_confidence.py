@@ -147,7 +147,8 @@ def rank_with_confidence(
     means, deviations = _posteriors(mu, sigma)
     threshold = _threshold(confidence, z)
     order = np.argsort(-means, kind="stable")
-    means, deviations = means[order], deviations[order]
+    means = means[order]
+    deviations = deviations[order]
     neighbours = _absolute_z(means[:-1], deviations[:-1], means[1:], deviations[1:])
     return rank_groups(order, neighbours >= threshold, method)
 

@@ -164,7 +164,9 @@ def minimum(
 
     # Bounds are those of 2PL, whose flat valleys take thousands of iterations to the last digits.
     accuracy = 1e-15 if bounds is None else 1e-12
-    left, x, value = whole("max_iter", max_iter), start, np.inf
+    left = whole("max_iter", max_iter)
+    x = start
+    value = np.inf
     while left > 0:
         options: Any = {"maxiter": left, "ftol": accuracy, "gtol": 1e-9}
         with threadpool_limits(1, "blas"):  # its solves of 20 x 20 would wait for a second thread
@@ -172,7 +174,9 @@ def minimum(
         # A line search that fails at the minimum finds nothing better from there either.
         if found.success or (found.status == 2 and value - found.fun <= 10.0 * accuracy):
             return found.x
-        x, value, left = found.x, found.fun, left - max(found.nit, 1)
+        x = found.x
+        value = found.fun
+        left = left - max(found.nit, 1)
     raise not_converged(method, max_iter)
 
 
@@ -197,7 +201,8 @@ def convex_minimum(
     A common level of the models changes neither; that of `start` is kept. Newton's steps for a normal prior:
     L-BFGS, for others, takes many more.
     """
-    most, normal = whole("max_iter", max_iter), quadratic(prior, models)
+    most = whole("max_iter", max_iter)
+    normal = quadratic(prior, models)
     if normal is None:
         objective = penalised(lambda x: likelihood(x)[:2], prior, models)
         return minimum(objective, start, most, name)
@@ -217,11 +222,13 @@ def convex_minimum(
         gain = float(step @ now.slope)
         if gain <= SETTLED * (1.0 + now.value):
             return np.asarray(at - step)
-        size, reached = 1.0, terms(at - step)
+        size = 1.0
+        reached = terms(at - step)
         while reached.value > now.value - 0.25 * size * gain and size > _SHORTEST:
             size /= 2.0
             reached = terms(at - size * step)
-        at, now = at - size * step, reached
+        at = at - size * step
+        now = reached
     raise not_converged(name, most)
 
 
@@ -249,10 +256,16 @@ def penalised(likelihood: Objective, prior: Prior, models: int, *, centred: bool
 
     def objective(x: Floats) -> tuple[float, Floats]:
         value, gradient = likelihood(x)
-        theta = x[:models] - (x[:models].mean() if centred else 0.0)
+        centre = 0.0
+        if centred:
+            centre = x[:models].mean()
+        theta = x[:models] - centre
         slope = _slope(prior, theta)
         added = np.zeros(x.size)
-        added[:models] = slope - (slope.mean() if centred else 0.0)
+        centre = 0.0
+        if centred:
+            centre = slope.mean()
+        added[:models] = slope - centre
         return value + prior.penalty(theta), gradient + added
 
     return objective

@@ -144,8 +144,10 @@ def glicko(
     >>> ratings.round(1), deviations.round(1)
     (array([1576.7, 1423.3]), array([260.3, 260.3]))
     """
-    start, spread = finite("initial_rating", initial_rating), positive("initial_rd", initial_rd)
-    growth, limit = at_least("c", c, 0.0), positive("rd_max", rd_max)
+    start = finite("initial_rating", initial_rating)
+    spread = positive("initial_rd", initial_rd)
+    growth = at_least("c", c, 0.0)
+    limit = positive("rd_max", rd_max)
     games, drawn = read_games(R, tie_handling)
     ratings, deviations = _play(games, start, min(spread, limit), growth, limit, drawn)
     scale = max(abs(start), spread)
@@ -158,7 +160,8 @@ def _play(
     games: Integers, start: float, spread: float, growth: float, limit: float, drawn: tuple[bool, bool]
 ) -> tuple[Floats, Floats]:
     """Return ratings and deviations after all games; `drawn` says whether two wrong, and two right, draw."""
-    ratings, variances = [start] * games.shape[1], [spread**2] * games.shape[1]
+    ratings = [start] * games.shape[1]
+    variances = [spread**2] * games.shape[1]
     for right in games.tolist():
         variances = [min(variance + growth**2, limit**2) for variance in variances]
         ratings, variances = after_period(right, ratings, variances, drawn)

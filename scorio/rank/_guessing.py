@@ -338,7 +338,8 @@ class Guesses(NamedTuple):
 
 
 def _guessed(asked: FitRequest, prior: Prior, regularisation: float, guesses: Guesses) -> Ranking:
-    checked, weight = guesses.checked(), positive("reg_discrimination", regularisation)
+    checked = guesses.checked()
+    weight = positive("reg_discrimination", regularisation)
     right, made = item_counts(asked.R, asked.missing, prior, "rasch_3pl")
     fit = GuessedFit(right, made, weight, prior, checked)
     theta, items = fit.solve(whole("max_iter", asked.max_iter))
@@ -383,7 +384,10 @@ class GuessedFit:
     def __init__(
         self, right: Floats, made: Floats, regularisation: float, prior: Prior, guesses: Guesses
     ) -> None:
-        self.right, self.made, self.prior, self.guesses = right, made, prior, guesses
+        self.right = right
+        self.made = made
+        self.prior = prior
+        self.guesses = guesses
         self._weights = np.array([0.0, regularisation, guesses.reg_guessing])
 
     def solve(self, max_iter: int) -> Place:
@@ -394,7 +398,8 @@ class GuessedFit:
         normal = quadratic(self.prior, start.theta.size)
         if normal is None:
             return self._descend(Place(start.theta, items), max_iter)
-        at, damping = Place(start.theta, items), FIRST_DAMPING
+        at = Place(start.theta, items)
+        damping = FIRST_DAMPING
         value = self._value(at) + self.prior.penalty(at.theta)
         for _ in range(max_iter):
             slopes = self._slopes(at, *normal)
@@ -409,7 +414,9 @@ class GuessedFit:
                 if reached < value:
                     return there
                 return at
-            at, value, damping = there, reached, damping / 10.0
+            at = there
+            value = reached
+            damping = damping / 10.0
         # As in ItemFit: Newton's steps may be short in a valley that bends.
         return self._descend(at, max_iter)
 
@@ -425,7 +432,8 @@ class GuessedFit:
         logit = np.exp(at.items[:, 1]) * (at.theta[:, None] - at.items[:, 0])
         logit = np.clip(logit, -LARGEST_LOGIT, LARGEST_LOGIT)
         guess = self.guessing(at.items)
-        knows, missed = -np.logaddexp(0.0, -logit), np.log1p(-guess)
+        knows = -np.logaddexp(0.0, -logit)
+        missed = np.log1p(-guess)
         with np.errstate(divide="ignore"):  # nobody may guess
             right = np.logaddexp(np.log(guess), missed + knows)
         return logit, knows, right, missed + knows - logit
@@ -438,9 +446,11 @@ class GuessedFit:
 
     def _slopes(self, at: Place, centre: Floats, precision: float) -> Slopes:
         logit, knows, right, wrong = self._logs(at)
-        a, guess = np.exp(at.items[:, 1]), self.guessing(at.items)
+        a = np.exp(at.items[:, 1])
+        guess = self.guessing(at.items)
         chance = np.exp(right)
-        error, information = self.made * chance - self.right, self.made * np.exp(right + wrong)
+        error = self.made * chance - self.right
+        information = self.made * np.exp(right + wrong)
         known = np.exp(knows - right)  # the share of right answers that are no guesses, times 1 / (1 - c)
         growth = np.zeros(guess.size)
         if self.guesses.fix_guessing is None:
@@ -519,7 +529,8 @@ def _stepped(at: Place, slopes: Slopes, damping: float) -> tuple[Place, float]:
     both = slopes.of_both.reshape(models, -1)
     by_items = (slopes.of_both.transpose(1, 0, 2) @ inverse).transpose(1, 0, 2).reshape(models, -1)
     of_level = inverse[:, :, 0]
-    shift, total = by_items.reshape(slopes.of_both.shape)[:, :, 0].sum(axis=1), of_level[:, 0].sum()
+    shift = by_items.reshape(slopes.of_both.shape)[:, :, 0].sum(axis=1)
+    total = of_level[:, 0].sum()
     system = np.diag(more * slopes.of_theta) - product(by_items, both.T) + np.outer(shift, shift) / total
     moved = (inverse @ first.items[:, :, None])[:, :, 0]
     theta = np.linalg.solve(

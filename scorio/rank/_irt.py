@@ -481,7 +481,11 @@ def with_items(asked: FitRequest, theta: Floats, parameters: dict[str, Floats]) 
     ranks = fitted(theta, theta, asked.method, asked.return_scores)
     if not asked.return_item_params:
         return ranks
-    return ScoredItems(ranks.ranks if isinstance(ranks, ScoredRanks) else ranks, theta, parameters)
+    if isinstance(ranks, ScoredRanks):
+        plain = ranks.ranks
+    else:
+        plain = ranks
+    return ScoredItems(plain, theta, parameters)
 
 
 def item_counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Floats, Floats]:
@@ -521,7 +525,8 @@ def _tied_by_symmetry(theta: Floats, right: Floats, made: Floats) -> Floats:
     takes it to one of several best fits that are mirror images.
     """
     cells = right * (made.max() + 1.0) + made
-    models, kinds = np.zeros(len(theta), dtype=np.intp), 0
+    models = np.zeros(len(theta), dtype=np.intp)
+    kinds = 0
     while models.max() + 1 > kinds:
         kinds = models.max() + 1
         questions = _kinds(cells.T, models)

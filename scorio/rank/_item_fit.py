@@ -40,7 +40,10 @@ class ItemFit:
     """
 
     def __init__(self, right: Floats, made: Floats, regularisation: float | None, prior: Prior) -> None:
-        self.right, self.made, self.regularisation, self.prior = right, made, regularisation, prior
+        self.right = right
+        self.made = made
+        self.regularisation = regularisation
+        self.prior = prior
 
     def solve(self, max_iter: int, name: str) -> Parameters:
         """Return the parameters at the minimum."""
@@ -64,14 +67,17 @@ class ItemFit:
                 damping = 10.0 * damping
             else:
                 break
-            at, value, damping = there, reached, damping / 10.0
+            at = there
+            value = reached
+            damping = damping / 10.0
         # Newton's steps are short where the block of a question is not convex at the minimum itself.
         return self._descend(at, max_iter, name)
 
     def start(self) -> Parameters:
         """Return the place at which fits begin."""
         share = (self.right + 0.5) / (self.made + 1.0)
-        ability, ease = share.mean(axis=1), share.mean(axis=0)
+        ability = share.mean(axis=1)
+        ease = share.mean(axis=0)
         difficulty = np.log((1.0 - ease) / ease)
         theta = np.log(ability / (1.0 - ability)) - difficulty.mean()
         return Parameters(theta, difficulty - difficulty.mean(), np.zeros(ease.size))
@@ -99,7 +105,8 @@ class ItemFit:
         information = weight * a**2
         theta = (error * a).sum(axis=1) + precision * (at.theta - centre)
         slope_b = -a * error.sum(axis=0)
-        on_theta, on_b = information.sum(axis=1) + precision, information.sum(axis=0)
+        on_theta = information.sum(axis=1) + precision
+        on_b = information.sum(axis=0)
         flat = np.zeros(a.size)
         if self.regularisation is None:
             still = Parameters(theta, slope_b, flat), Parameters(on_theta, on_b, flat + 1.0)
@@ -125,19 +132,23 @@ class ItemFit:
 
     def _step(self, at: Parameters, terms: Terms, damping: float) -> Parameters | None:
         """Return the damped Newton step that keeps the mean difficulty; None if it leads nowhere."""
-        slope, (on_theta, on_b, on_a) = terms.slope, terms.curvature
+        slope = terms.slope
+        (on_theta, on_b, on_a) = terms.curvature
         # A question far from every model tells nothing of its difficulty.
         on_b = (1.0 + damping) * np.maximum(on_b, LEAST_INFORMATION)
         on_a = (1.0 + damping) * on_a
         determinant = on_b * on_a - terms.b_a**2
         # The inverse of each question's 2 x 2 block.
-        bb, ba, aa = on_a / determinant, -terms.b_a / determinant, on_b / determinant
+        bb = on_a / determinant
+        ba = -terms.b_a / determinant
+        aa = on_b / determinant
         by_b = terms.theta_b * bb + terms.theta_a * ba
         by_a = terms.theta_b * ba + terms.theta_a * aa
         system = np.diag((1.0 + damping) * on_theta) - product(by_b, terms.theta_b.T)
         if self.regularisation is not None:
             system -= product(by_a, terms.theta_a.T)
-        shift, total = by_b.sum(axis=1), bb.sum()
+        shift = by_b.sum(axis=1)
+        total = bb.sum()
         system += np.outer(shift, shift) / total
         moved_b = bb * slope.b + ba * slope.log_a
         target = by_b @ slope.b + by_a @ slope.log_a - slope.theta - shift * moved_b.sum() / total
@@ -146,7 +157,8 @@ class ItemFit:
         except np.linalg.LinAlgError:
             return None
         theta = np.linalg.solve(root.T, np.linalg.solve(root, target))
-        pulled_b, pulled_a = slope.b + theta @ terms.theta_b, slope.log_a + theta @ terms.theta_a
+        pulled_b = slope.b + theta @ terms.theta_b
+        pulled_a = slope.log_a + theta @ terms.theta_a
         level = (bb @ pulled_b + ba @ pulled_a) / total
         pulled_b = pulled_b - level
         return Parameters(theta, -(bb * pulled_b + ba * pulled_a), -(ba * pulled_b + aa * pulled_a))

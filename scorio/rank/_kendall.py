@@ -65,7 +65,8 @@ def kendall_tau_b(first: ArrayLike, second: ArrayLike) -> Floats:
     size = a.shape[-1]
     a = np.broadcast_to(a, (*batch, size)).reshape(-1, size)
     b = np.broadcast_to(b, (*batch, size)).reshape(-1, size)
-    result, pairs = np.empty(len(a)), np.triu_indices(size, k=1)
+    result = np.empty(len(a))
+    pairs = np.triu_indices(size, k=1)
     step = max(1, _BLOCK // len(pairs[0]))
     for start in range(0, len(a), step):
         block = slice(start, start + step)
@@ -82,7 +83,8 @@ def tau_b_of_signs(first: NDArray[np.int8], second: NDArray[np.int8]) -> Floats:
     array([0.3333])
     """
     balance = np.einsum("...p,...p->...", first, second, dtype=np.int64)
-    untied_first, untied_second = np.count_nonzero(first, axis=-1), np.count_nonzero(second, axis=-1)
+    untied_first = np.count_nonzero(first, axis=-1)
+    untied_second = np.count_nonzero(second, axis=-1)
     # The root of a product is exact where both counts are equal: perfect agreement gives exactly 1.
     scale = np.sqrt(floats(untied_first * untied_second))
     constant = np.asarray(np.where(np.add(untied_first, untied_second) == 0, 1.0, 0.0))
@@ -91,5 +93,6 @@ def tau_b_of_signs(first: NDArray[np.int8], second: NDArray[np.int8]) -> Floats:
 
 
 def _signs(values: Numbers, upper: NDArray[np.intp], lower: NDArray[np.intp]) -> NDArray[np.int8]:
-    left, right = values[:, upper], values[:, lower]
+    left = values[:, upper]
+    right = values[:, lower]
     return np.subtract(left > right, left < right, dtype=np.int8)

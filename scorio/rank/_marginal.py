@@ -255,12 +255,14 @@ class MarginalFit(NamedTuple):
 
 
 def _fit(R: Outcomes, max_iter: int, em_iter: int, n_quadrature: int) -> MarginalFit:
-    most, rounds = whole("max_iter", max_iter), whole("em_iter", em_iter)
+    most = whole("max_iter", max_iter)
+    rounds = whole("em_iter", em_iter)
     size = whole("n_quadrature", n_quadrature)
     if not 2 <= size <= _MOST_NODES:
         raise ValueError(f"n_quadrature must be at least 2 and at most {_MOST_NODES}; got {size}")
     outcomes = read_outcomes(R)
-    right, trials = outcomes.sum(axis=2, dtype=np.float64), float(outcomes.shape[2])
+    right = outcomes.sum(axis=2, dtype=np.float64)
+    trials = float(outcomes.shape[2])
     shares = right.mean(axis=0) / trials
     known = (shares > 0.0) & (shares < 1.0)
     nodes, weights = np.polynomial.hermite_e.hermegauss(size)
@@ -276,12 +278,14 @@ def _fit(R: Outcomes, max_iter: int, em_iter: int, n_quadrature: int) -> Margina
 
 def _quantiles(fit: MarginalFit, level: float) -> Floats:
     """Return a quantile of each model's ability, given its answers, by integrals around its mode, (L,)."""
-    ability, shortest = np.zeros(fit.right.size), np.zeros(fit.right.size)
+    ability = np.zeros(fit.right.size)
+    shortest = np.zeros(fit.right.size)
     for _ in range(_MOST_STEPS):
         chance = 0.5 * (1.0 + np.tanh(0.5 * (ability[:, None] - fit.difficulty)))
         information = 1.0 + fit.trials * (chance * (1.0 - chance)).sum(axis=1)
         step = (fit.right - fit.trials * chance.sum(axis=1) - ability) / information
-        ability, shortest = ability + np.clip(step, -_FARTHEST, _FARTHEST), 1.0 / np.sqrt(information)
+        ability = ability + np.clip(step, -_FARTHEST, _FARTHEST)
+        shortest = 1.0 / np.sqrt(information)
         if (np.abs(step) <= _SETTLED * (1.0 + np.abs(ability))).all():
             break
     found = np.empty(ability.size)
@@ -307,7 +311,8 @@ def _difficulties(
     right: Floats, trials: float, nodes: Floats, chances: Floats, start: Floats, max_iter: int
 ) -> Floats:
     """Return the difficulties with which as many right answers are expected as there are."""
-    made, answered = trials * chances.sum(axis=0)[:, None], right.sum(axis=0)
+    made = trials * chances.sum(axis=0)[:, None]
+    answered = right.sum(axis=0)
     difficulty = start
     for _ in range(max_iter):
         chance = 0.5 * (1.0 + np.tanh(0.5 * (nodes[:, None] - difficulty)))

@@ -77,13 +77,15 @@ def _davidson(wins: Floats, ties: Floats, prior: Prior, max_iter: int, name: str
     pairs = wins + wins.T + ties
 
     def likelihood(x: Floats) -> Derivatives:
-        theta, log_nu = x[:-1], x[-1]
+        theta = x[:-1]
+        log_nu = x[-1]
         gap = theta[:, None] - theta
         # Derivatives of the denominator relative to sqrt(pi_i pi_j): the winner i, the winner j, the tie.
         denominator = np.logaddexp(np.logaddexp(gap / 2.0, -gap / 2.0), log_nu)
         first = np.exp(gap / 2.0 - denominator)
         tie = np.exp(log_nu - denominator)
-        lead, tied = (first - first.T) / 2.0, pairs * tie
+        lead = (first - first.T) / 2.0
+        tied = pairs * tie
         value = (pairs * denominator).sum() / 2.0 - (wins * gap).sum() / 2.0 - ties.sum() / 2.0 * log_nu
         slope = (pairs * lead).sum(1) - 0.5 * (wins - wins.T).sum(1)
         curvature = np.empty((models + 1, models + 1))

@@ -158,7 +158,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def keeps_names(function: Function) -> Function:
     """Let a ranking keep the names of models."""
-    name, signature = function.__name__, inspect.signature(function)
+    name = function.__name__
+    signature = inspect.signature(function)
 
     @wraps(function)
     def ranking(R: Any, *args: Any, **options: Any) -> Any:

@@ -111,7 +111,8 @@ def elo(
     >>> elo([[[1, 1]], [[0, 1]]], return_scores=True)[1].round(2)
     array([1514.53, 1485.47])
     """
-    step, ratings_before = positive("K", K), finite("initial_rating", initial_rating)
+    step = positive("K", K)
+    ratings_before = finite("initial_rating", initial_rating)
     games, drawn = read_games(R, tie_handling)
     play = _play_together
     if games.shape[1] <= MOST_IN_PAIRS:

@@ -77,7 +77,11 @@ def rank_scores(
         raise ValueError(f"tol must be a finite number of at least 0, got {tol}")
     order = np.argsort(-values, axis=-1, kind="stable")
     descending = np.take_along_axis(values, order, axis=-1)
-    margin = tol * (np.abs(values).max(axis=-1, keepdims=True) if scale is None else scale)
+    if scale is None:
+        size = np.abs(values).max(axis=-1, keepdims=True)
+    else:
+        size = scale
+    margin = tol * size
     apart = descending[..., :-1] - descending[..., 1:] > margin
     return rank_groups(order, apart, method)
 

@@ -128,11 +128,14 @@ def trueskill(
     >>> trueskill([[1], [0]], return_scores=True)[1].round(3)
     array([29.205, 20.795])
     """
-    start, spread = finite("mu_initial", mu_initial), positive("sigma_initial", sigma_initial)
-    noise, growth = positive("beta", beta), at_least("tau", tau, 0.0)
+    start = finite("mu_initial", mu_initial)
+    spread = positive("sigma_initial", sigma_initial)
+    noise = positive("beta", beta)
+    growth = at_least("tau", tau, 0.0)
     margin = at_least("draw_margin", draw_margin, 0.0)
     games, drawn = read_games(R, tie_handling)
-    means, variances = [start] * games.shape[1], [spread**2] * games.shape[1]
+    means = [start] * games.shape[1]
+    variances = [spread**2] * games.shape[1]
     questions = read_outcomes(R).shape[1]
     for number, right in enumerate(games.tolist()):
         if number and number % questions == 0:
@@ -144,7 +147,8 @@ def trueskill(
                 if right[i] == right[j] and not drawn[right[i]]:
                     continue
                 spread_of_game = sqrt(2.0 * noise**2 + variances[i] + variances[j])
-                lead, slack = (means[i] - means[j]) / spread_of_game, margin / spread_of_game
+                lead = (means[i] - means[j]) / spread_of_game
+                slack = margin / spread_of_game
                 told = _told(right[i] - right[j], lead, slack)
                 for own, sign in ((i, 1.0), (j, -1.0)):
                     share = told.shrink * variances[own] / spread_of_game**2
@@ -173,12 +177,17 @@ def _told(won: int, lead: float, margin: float) -> _Told:
     if margin < _NARROW:
         return _Told(-lead, 1.0)
     ahead = abs(lead)
-    near, far = ahead - margin, ahead + margin
+    near = ahead - margin
+    far = ahead + margin
     ratio = exp(-2.0 * ahead * margin)
     chance = _mills(near) - ratio * _mills(far)
     shift = expm1(-2.0 * ahead * margin) / chance
     shrink = shift**2 + (ratio * far - near) / chance
-    return _Told(shift if lead > 0.0 else -shift, shrink)
+    if lead > 0.0:
+        move = shift
+    else:
+        move = -shift
+    return _Told(move, shrink)
 
 
 def _mills(x: float) -> float:

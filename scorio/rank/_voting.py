@@ -169,7 +169,8 @@ def win_rate(R: Outcomes, method: TieMethod = "competition", return_scores: bool
     (array([1, 2, 3]), array([1.        , 0.66666667, 0.        ]))
     """
     above = preferences(R)
-    won, decided = above.sum(axis=1), (above + above.T).sum(axis=1)
+    won = above.sum(axis=1)
+    decided = (above + above.T).sum(axis=1)
     scores = np.divide(won, decided, out=np.full(len(won), 0.5), where=decided > 0)
     return ranked(scores, method, return_scores)
 
@@ -486,7 +487,8 @@ class _LinearOrder:
 
         low, high = np.zeros(len(self.pairs)), np.ones(len(self.pairs))
         for (i, j), holds in fixed.items():
-            at, value = self.pairs[min(i, j), max(i, j)], float(holds == (i < j))
+            at = self.pairs[min(i, j), max(i, j)]
+            value = float(holds == (i < j))
             low[at] = high[at] = value
         options: Any = {"time_limit": self.time_limit}
         found = milp(
@@ -508,7 +510,8 @@ def _levels(above: Bools) -> Floats:
     """Return L for models that none is above, L − 1 for those beneath only these, and so on."""
     models = len(above)
     levels = np.zeros(models)
-    left, level = np.ones(models, dtype=np.bool_), float(models)
+    left = np.ones(models, dtype=np.bool_)
+    level = float(models)
     while left.any():
         top = left & ~above[left].any(axis=0)
         levels[top], left, level = level, left & ~top, level - 1.0

@@ -305,7 +305,10 @@ def _scale_of(models: Sequence[Model], weights: ArrayLike | None, limits: Range)
     known = np.concatenate([model.known for model in models])
     if limits is None and np.isin(known, (0, 1)).all():
         return ScoreScale.of_weights(None)
-    scale = ScoreScale.of_range((0.0, 1.0) if limits is None else limits)
+    ends = limits
+    if limits is None:
+        ends = (0.0, 1.0)
+    scale = ScoreScale.of_range(ends)
     low = scale.lowest
     outside = int(((known < low) | (known > low + scale.width)).sum())
     if outside:

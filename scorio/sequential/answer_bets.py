@@ -74,7 +74,8 @@ def log_bets(first: ArrayLike, second: ArrayLike) -> Floats:
     """
     from scipy.special import gammaln
 
-    s, f = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    s = np.asarray(first, dtype=np.float64)
+    f = np.asarray(second, dtype=np.float64)
     beta = gammaln(s + 0.5) + gammaln(f + 0.5) - gammaln(s + f + 1.0)
     return np.asarray((s + f) * log(2.0) + beta - log(pi))
 
@@ -114,7 +115,8 @@ def bet_steps(steps: ArrayLike, questions: int, first_round: float = inf, *, sam
     if sample:
         return np.minimum(made, questions)
     part = first_round - questions  # every question as often as in the block of passes before
-    begin, bet = first_round, np.minimum(made, first_round)
+    begin = first_round
+    bet = np.minimum(made, first_round)
     while begin < made.max(initial=0.0):
         bet = bet + np.clip(made - begin, 0.0, part)
         begin += part * ceil(begin / part)
@@ -165,7 +167,8 @@ class AnswerBets:
         second: ArrayLike,
         target: Target = "benchmark",
     ) -> None:
-        self.cells, self.run_sequence = tuple(cells), run_sequence
+        self.cells = tuple(cells)
+        self.run_sequence = run_sequence
         self.first = np.asarray(first, dtype=np.int64)
         self.second = np.asarray(second, dtype=np.int64)
         self._by_question = target == "population"
@@ -180,7 +183,10 @@ class AnswerBets:
         self._doubtful = False
         repeated = cells[0].sequence.samples_per_prompt > 1
         self._held = repeated or run_sequence.questions == FEW  # until all are asked as often
-        self._won = np.zeros((pairs, 1 if self._counts else RATES.size))
+        width = 1
+        if not self._counts:
+            width = RATES.size
+        self._won = np.zeros((pairs, width))
         self._shown = np.zeros((2, pairs))  # the winnings that were last read, and their lead
         self._table = _LogFactorials()
 
@@ -277,7 +283,8 @@ class AnswerBets:
         self.squares[pairs] = surely[:, :, -1].sum(axis=0)
         first, second = surely
         first_copies, second_copies, gone = doubt
-        most, least = np.maximum(first, second), np.minimum(first, second)
+        most = np.maximum(first, second)
+        least = np.minimum(first, second)
         joining = gone + np.where(first > second, second_copies, first_copies)
         return Winnings(self._table.log_bets(most, np.minimum(least + joining, most)), first - second)
 
@@ -285,7 +292,8 @@ class AnswerBets:
         self, task: int, pairs: Ints, start: int, stop: int
     ) -> tuple[Floats, Bools | None, Bools | None]:
         """Return differences of answers, 0 if none is bet on, and if one is lost, or copied."""
-        cells, scores = self.cells[task], self.cells[task].worth
+        cells = self.cells[task]
+        scores = self.cells[task].worth
         models = self.first[pairs], self.second[pairs]
         first, second = (cells.categories[side, start:stop] for side in models)
         gap = scores[first] - scores[second]
@@ -325,7 +333,8 @@ class AnswerBets:
         for number, begin, end in self.run_sequence.spans(start, stop):
             if end == begin:
                 continue
-            here, stake = task == number, self._stake[number]
+            here = task == number
+            stake = self._stake[number]
             before, after, lost, copied = self._ends(number, pairs, begin, end)
             bet = stake * after[:, :, None] * RATES
             logs = np.log1p(bet) - np.log1p(stake * before[:, :, None] * RATES)

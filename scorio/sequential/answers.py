@@ -53,7 +53,8 @@ class Answers:
         clusters: Sequence[ArrayLike | None] | None,
         guard: float,
     ) -> None:
-        self.run_sequence, self.cells = run_sequence, tuple(cells)
+        self.run_sequence = run_sequence
+        self.cells = tuple(cells)
         self.weights = tuple(weights)
         self.target = target
         self.guard = guard
@@ -98,7 +99,8 @@ class Answers:
             self._told[model, index] = self.answered
         if index != self.complete[model]:
             return
-        answers, positions = self.answers[model], self._told[model]
+        answers = self.answers[model]
+        positions = self._told[model]
         latest = 0
         if index:
             latest = positions[index - 1]
@@ -218,7 +220,8 @@ class Answers:
 
     def score_at(self, model: int, step: int) -> float:
         """Return a model's unit score after so many steps."""
-        score, row = 0.0, np.array([model])
+        score = 0.0
+        row = np.array([model])
         locals_ = self.run_sequence.local(step)
         for weight, cells, local in zip(self.weights, self.cells, locals_, strict=True):
             if local:

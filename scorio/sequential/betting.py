@@ -189,7 +189,8 @@ class ScoreBets:
         self._passes = np.zeros(contrasts, dtype=np.int64)
         self._past = np.zeros((3, contrasts, int(sizes.sum())))  # n, Σx, Σx² of complete passes
         self._ends: list[int] = []
-        self._scanned, self._begun = 0, np.zeros(1, dtype=np.int64)
+        self._scanned = 0
+        self._begun = np.zeros(1, dtype=np.int64)
         self._groups: _Groups | None = None
         if target == "population":
             self._groups = _Groups(self._offset, clusters or [None] * len(cells), contrasts)
@@ -224,7 +225,10 @@ class ScoreBets:
             while self._pass_end(self._pass_of(rows), stop) <= end:
                 self._close_pass(rows, end)
                 won = [bets.won[rows, None] for bets in self._on_trials]
-                pieces[-1][:, -1:] = self._log_e(rows, won, None if part is None else part[:, -1:])
+                last = None
+                if part is not None:
+                    last = part[:, -1:]
+                pieces[-1][:, -1:] = self._log_e(rows, won, last)
             start = end
         return np.concatenate(pieces, axis=1)
 
@@ -250,14 +254,16 @@ class ScoreBets:
         task, question, repeat = self._asked(start, stop)
         counted = repeat == self._pass_of(rows)
         score = self._scores(rows, start, stop, task)
-        lead, lost = self._lead(rows, score, question), np.isposinf(score)
+        lead = self._lead(rows, score, question)
+        lost = np.isposinf(score)
         won = [bets.read(rows, lead, lost, question, counted) for bets in self._on_trials]
         return self._log_e(rows, won, side)
 
     def _asked(self, start: int, stop: int) -> tuple[Ints, Ints, Ints]:
         """Return task, question (counted over all tasks) and earlier askings of each step."""
         task = self.run_sequence.task(start, stop).astype(np.int64)
-        question, repeat = np.empty_like(task), np.empty_like(task)
+        question = np.empty_like(task)
+        repeat = np.empty_like(task)
         for number, begin, end in self.run_sequence.spans(start, stop):
             sequence = self.cells[number].sequence
             question[task == number] = self._offset[number] + sequence.question(begin, end)
@@ -299,7 +305,11 @@ class ScoreBets:
                 missing = int(self._offset[-1] - before)
                 if places.size < missing:
                     break
-                self._ends.append(self._scanned + int(places[missing - 1]) + 1 if missing else self._scanned)
+                if missing:
+                    until = self._scanned + int(places[missing - 1]) + 1
+                else:
+                    until = self._scanned
+                self._ends.append(until)
             most = max(int(repeat.max()) + 1, self._begun.size)
             self._begun = np.pad(self._begun, (0, most - self._begun.size))
             self._begun += np.bincount(repeat, minlength=most)
@@ -326,8 +336,10 @@ class ScoreBets:
         self._passes[rows] = number + 1
         early, asked = self._scores_of_pass(rows, number + 1, stop)
         if asked.any():
-            question, score = np.flatnonzero(asked), early[:, asked]
-            lead, lost = self._lead(rows, score, question), np.isposinf(score)
+            question = np.flatnonzero(asked)
+            score = early[:, asked]
+            lead = self._lead(rows, score, question)
+            lost = np.isposinf(score)
             for bets in self._on_trials:
                 bets.read(rows, lead, lost, question, np.ones(question.size, dtype=bool))
 
@@ -369,7 +381,8 @@ class ScoreBets:
     def _won_by_question(self, rows: Ints, score: Floats) -> Floats:
         """Return the log winnings of bets on a complete pass, with scores predicted from earlier passes."""
         n, total, squares = self._past[:, rows]
-        mean, noise = np.empty_like(total), np.empty_like(total)
+        mean = np.empty_like(total)
+        noise = np.empty_like(total)
         weight = np.repeat(self._weight, np.diff(self._offset))
         for task, cells in enumerate(self.cells):
             part = slice(self._offset[task], self._offset[task + 1])

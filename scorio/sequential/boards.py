@@ -273,8 +273,10 @@ class Board:
         what the lost answers will weigh then, which is `left`, and so many times the trials until now would
         not bring it below the distance to either.
         """
-        needed, latest = self.fold.needed, self.latest
-        size, slack = np.abs(latest.difference), left
+        needed = self.fold.needed
+        latest = self.latest
+        size = np.abs(latest.difference)
+        slack = left
         low, high = self.interval()
         noise = (high - low) / 2.0 - latest.slack
         noise = np.where(self.contrasts.measured, self._radius_of_widths(), noise)
@@ -324,7 +326,9 @@ class Board:
         A winner at the difference found, a tie between equal models. Only if the questions are the target:
         for a population, more trials of the same questions add little.
         """
-        contrasts, verdict, asked = self.contrasts, self.fold.verdict, len(self.answers.furthest)
+        contrasts = self.contrasts
+        verdict = self.fold.verdict
+        asked = len(self.answers.furthest)
         decided = np.flatnonzero((verdict != VerdictCode.OPEN) & ~contrasts.single & ~contrasts.claimed)
         has_stored = self.answers.progress.size > asked
         if decided.size == 0 or has_stored or self.answers.target != "benchmark":
@@ -353,7 +357,8 @@ class Board:
 
         Differences may become as large as `largest`, and as small as `least`, with these variances.
         """
-        evidence, tied = log_evidence(largest, variance, self.margin), np.zeros(largest.shape)
+        evidence = log_evidence(largest, variance, self.margin)
+        tied = np.zeros(largest.shape)
         if self.margin is not None:
             tied = log_tie_evidence(least, at_margin, self.margin) / self.fold.tie_threshold
             if claims := self.fold.levels.claims:
@@ -368,7 +373,8 @@ class Board:
         The differences may move so far either way, with these variances at the margins of the claims.
         """
         found = np.full(np.broadcast_shapes(difference.shape, move.shape), np.nan)
-        claimed, levels = self.contrasts.claimed[rows], self.fold.levels
+        claimed = self.contrasts.claimed[rows]
+        levels = self.fold.levels
         if claimed.any():
             margin = self.contrasts.claim[rows][claimed].reshape(-1, *(1,) * (difference.ndim - 1))
             variance = at_margin[claimed]
@@ -382,7 +388,8 @@ class Board:
 
     def _readable(self) -> Iterator[tuple[Ints, int]]:
         """Yield undecided contrasts that can be read on together, with the step to read to."""
-        far, fold = self.answers.progress, self.fold
+        far = self.answers.progress
+        fold = self.fold
         limit = np.minimum(far[self.contrasts.first], far[self.contrasts.partner])
         ready = (fold.undecided & (limit > fold.progress)).nonzero()[0]
         if ready.size == 0:
@@ -397,7 +404,8 @@ class Board:
                 yield group[begin : begin + AT_ONCE], int(limit[group[0]])
 
     def _piece(self, rows: Ints, stop: int) -> Piece:
-        start, contrasts = int(self.fold.progress[rows[0]]), self.contrasts
+        start = int(self.fold.progress[rows[0]])
+        contrasts = self.contrasts
         position = self.answers.positions(contrasts.first[rows], start, stop)
         if not contrasts.single[rows].all():
             other = self.answers.positions(contrasts.partner[rows], start, stop)
@@ -407,7 +415,8 @@ class Board:
     def _described(self, events: Sequence[Event]) -> list[Call]:
         """Return the calls with their estimates, their intervals found together."""
         rows = [event.contrast for event in events]
-        latest, (low, high) = self.latest, self.interval(rows)
+        latest = self.latest
+        (low, high) = self.interval(rows)
         columns = (latest.difference[rows], low, high, latest.questions[rows], latest.statistic[rows])
         estimates = zip(*(column.tolist() for column in columns), strict=True)
         return [Call(one, *values) for one, values in zip(events, estimates, strict=True)]

@@ -104,7 +104,8 @@ class Sample:
         margin : float, optional
             Equivalence margin in unit scores.
         """
-        tie, winner = levels.tie(0), levels.winner(0)
+        tie = levels.tie(0)
+        winner = levels.winner(0)
         single = self._guarded(levels.tie(0))
         pair = self._left * self._guarded(levels.guard)
         can = np.where(contrasts.single, False, self._most_of_pairs(levels.guard, margin) >= winner)

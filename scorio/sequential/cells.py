@@ -117,7 +117,10 @@ class Cells:
         self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self.exact = np.zeros(models, dtype=bool)
-        self._flips = Flips(models, sequence.questions, greedy, level, scores if moments else None)
+        flip_scores = None
+        if moments:
+            flip_scores = scores
+        self._flips = Flips(models, sequence.questions, greedy, level, flip_scores)
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
         self.rounds = Rounds(sequence, scores, models, self.levels) if sequence.own_rounds else None
@@ -207,7 +210,8 @@ class Cells:
     def _absorb_copies(self, models: Integers, stop: int) -> None:
         """Follow the models some of whose answers may be copies, from their first step on."""
         for model in set(models.tolist()) & set(self._copies.models):
-            start, row = self._copies.absorbed(model), np.array([model])
+            start = self._copies.absorbed(model)
+            row = np.array([model])
             questions = self.sequence.questions_of(row, start, stop)[0]
             self._copies.absorb(model, questions, self.categories[model, start:stop])
 
@@ -302,12 +306,14 @@ class Cells:
             sx = sxx = np.empty(n.shape)
             sx[0], sx[1] = counts[:, :, 1], counts[:, :, 1] + (categories == 1)
         else:
-            sx, sxx = np.empty(n.shape), np.empty(n.shape)
+            sx = np.empty(n.shape)
+            sxx = np.empty(n.shape)
             sx[0], sxx[0] = counts @ self.levels, counts @ self.levels**2
             gain = self.worth[categories]
             sx[1], sxx[1] = sx[0] + gain, sxx[0] + gain**2
         many = np.maximum(n, 1)
-        y, v = sx / many, self._prior[rows].variance(n, sx, sxx)
+        y = sx / many
+        v = self._prior[rows].variance(n, sx, sxx)
         fresh = n0 == 0
         terms = np.empty((5, *n.shape))
         terms[0], terms[1], terms[2] = v / many, self._avg_variance(n, sx, sxx), n * v
@@ -401,12 +407,14 @@ class Cells:
         counts = self.counts[models][:, questions]
         answered = counts.any(axis=(1, 2))
         if not answered.all():
-            models, counts = models[answered], counts[answered]
+            models = models[answered]
+            counts = counts[answered]
         n, sx, sxx = cell_sums(counts, self.levels)
         prior = fit_prior(n, sx, sxx, self._p1, self._p2)
         self._prior[models] = prior
         v = prior[:, None].variance(n, sx, sxx)
-        asked, many = n > 0, np.maximum(n, 1)
+        asked = n > 0
+        many = np.maximum(n, 1)
         y = sx / many
         noise = np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx), n * v
         terms = (*noise, n - asked, asked, y, y**2)
@@ -436,12 +444,14 @@ class Cells:
         self._refit(np.array([model]), slice(None))
         if lost is not None:
             self.lost[model] = lost
-            share, score = self.lost_share(model), self.noise(model)[0]
+            share = self.lost_share(model)
+            score = self.noise(model)[0]
             self._sums[7:, model] = share.sum(), (share * score).sum()
 
     def lost_share(self, model: int) -> Floats:
         """Return the share of a model's trials of each question without an answer; 0 if none has one."""
-        n, lost = self.counts[model].sum(axis=1), self.lost[model]
+        n = self.counts[model].sum(axis=1)
+        lost = self.lost[model]
         return np.where(n > 0, lost / np.maximum(n + lost, 1), 0.0)
 
     def only_lost(self, model: int) -> Bools:
@@ -452,7 +462,8 @@ class Cells:
         """Return mean score ȳ, v/n and u of each question for one model, each 0 if it has no trial."""
         n, sx, sxx = cell_sums(self.counts[model], self.levels)
         v = self._prior[[model]].variance(n, sx, sxx)
-        asked, many = n > 0, np.maximum(n, 1)
+        asked = n > 0
+        many = np.maximum(n, 1)
         return sx / many, np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx)
 
     def mean_noise(self) -> Floats:

@@ -412,7 +412,8 @@ class ScoreCourse:
         against: float | None,
         confidence: float,
     ) -> None:
-        alpha, self._level = 1.0 - credibility(confidence), 0.0
+        alpha = 1.0 - credibility(confidence)
+        self._level = 0.0
         value, width = [0.0], [0.0]  # a score is measured to no width at all: this is never called
         if against is not None:
             self._level = float(scale.unit(finite("against", against)))
@@ -421,7 +422,8 @@ class ScoreCourse:
                     f"against must lie between the lowest and the highest score, {scale.limits}; "
                     f"got {against!r}"
                 )
-            value, width = [self._level, 0.0], [np.nan, 0.0]
+            value = [self._level, 0.0]
+            width = [np.nan, 0.0]
         first, second = np.zeros(len(value), dtype=np.int64), np.full(len(value), Contrasts.SINGLE)
         none = np.full(len(value), np.nan)
         self.board = Board.of_pairs(
@@ -434,7 +436,9 @@ class ScoreCourse:
             numbers=scale.numbers,
             contrasts=Contrasts(first, second, np.array(value), np.array(width), none),
         )
-        self.scale, self.against, self.confidence = scale, against, confidence
+        self.scale = scale
+        self.against = against
+        self.confidence = confidence
         self._measured = len(value) - 1
         self._path = np.empty((3, 64))  # score, low and high after each trial
         self._steps = 0
@@ -450,10 +454,12 @@ class ScoreCourse:
 
     def _keep(self, course: Course, line: int) -> None:
         """Keep score and interval after some trials; a verdict bounds them too, sometimes before they do."""
-        fold, level = self.board.fold, self._level
+        fold = self.board.fold
+        level = self._level
         ends = interval(course, self.board.alpha)
         low, high = (np.clip(end[line], 0.0, 1.0) for end in ends)
-        begin, self._steps = self._steps, self._steps + low.size
+        begin = self._steps
+        self._steps = self._steps + low.size
         verdict = VerdictCode.OPEN
         if self._measured:
             verdict = int(fold.verdict[0])
@@ -468,7 +474,8 @@ class ScoreCourse:
 
     def score(self, name: str | None, reading: str) -> ModelScore:
         """Return what is known now, on the scale of the caller."""
-        fold, scale = self.board.fold, self.scale
+        fold = self.board.fold
+        scale = self.scale
         path = scale.lowest + scale.width * self._path[:, : self._steps]
         score, low, high = path[:, -1].tolist() if self._steps else (np.nan, *scale.ends)
         verdict = e_value = p_value = None
@@ -480,7 +487,8 @@ class ScoreCourse:
                 trials = self._steps
             else:
                 trials = int(fold.decided_at[0])
-            level, log_e = strictest_level(self.board), float(fold.latest.statistic[0])
+            level = strictest_level(self.board)
+            log_e = float(fold.latest.statistic[0])
             e_value = min(exp(min(log_e, 700.0)), 1.0 / level)
             p_value = max(exp(-max(log_e, 0.0)), level)
         return ModelScore(
@@ -524,7 +532,8 @@ class _Reading:
             self.trials = calls[0].event.step
         else:
             self.trials = steps
-        self.alpha, self.margin = board.alpha, board.margin
+        self.alpha = board.alpha
+        self.margin = board.margin
         self._largest = float(self.course.statistic.max())
 
     @property

@@ -69,7 +69,8 @@ class Contrasts:
     def pairs(cls, models: int) -> Contrasts:
         """Return all pairs of so many models."""
         first, second = np.triu_indices(models, 1)
-        zero, none = np.zeros(first.size), np.full(first.size, np.nan)
+        zero = np.zeros(first.size)
+        none = np.full(first.size, np.nan)
         return cls(first, second, zero, none, none)
 
     @cached_property

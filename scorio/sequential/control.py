@@ -108,7 +108,8 @@ def _profile(stored: StoredAnswers, weight: Floats, value: float) -> Floats:
     # Models that were asked other questions differ in their levels: only what is beyond them is averaged.
     beyond = np.where(known, mean - level, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     typical = _typical(level)
-    trials, pooled = stored.trials.sum(axis=0), np.clip(typical + beyond, 0.0, 1.0)
+    trials = stored.trials.sum(axis=0)
+    pooled = np.clip(typical + beyond, 0.0, 1.0)
     score = (trials * pooled + PSEUDO_TRIALS * typical) / (trials + PSEUDO_TRIALS)
     shifted = _shifted(score, weight, value)
     return shifted - np.average(shifted, weights=weight)
@@ -125,7 +126,9 @@ def _shifted(score: Floats, weight: Floats, value: float) -> Floats:
     """Return scores whose logits are all shifted so that their weighted mean is `value`."""
     from scipy.special import expit, logit
 
-    logits, low, high = logit(score), -30.0, 30.0
+    logits = logit(score)
+    low = -30.0
+    high = 30.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
         if np.average(expit(logits + middle), weights=weight) < value:

@@ -62,7 +62,8 @@ class _OfModel:
         self.steps += 1
 
     def _terms(self, question: int) -> Floats:
-        n, excess = float(self._n[question]), float(self._excess[question])
+        n = float(self._n[question])
+        excess = float(self._excess[question])
         if n == 0.0:
             return np.zeros(_TERMS)
         inverse = (n + excess) / n**2

@@ -46,7 +46,8 @@ class Readers:
         cells = answers.cells[task]
         options = ReaderOptions(target=answers.target, clusters=answers.clusters[task])
         margins = _margins(contrasts, margin)
-        asked, single = len(answers.furthest), contrasts.single
+        asked = len(answers.furthest)
+        single = contrasts.single
         stored = ~single & (np.maximum(contrasts.first, contrasts.second) >= asked)
         self._kind = stored + 2 * single
         self._place = np.zeros_like(contrasts.first)
@@ -68,7 +69,9 @@ class Readers:
 
     def read(self, rows: Ints, stop: int) -> ContrastBlock:
         """Read contrasts at equal progress, up to index `stop` of the task's trial sequence."""
-        kind, place, blocks = self._kind[rows], self._place[rows], []
+        kind = self._kind[rows]
+        place = self._place[rows]
+        blocks = []
         for one, reader in self._readers.items():
             if (kind == one).any():
                 blocks.append(reader.read(place[kind == one], stop))
@@ -99,7 +102,8 @@ class Courses:
         self._answers = answers
         self._contrasts = contrasts
         self.rule = rule
-        self.margin, self._alpha = margin, levels.alpha
+        self.margin = margin
+        self._alpha = levels.alpha
         tasks = range(len(answers.cells))
         self._readers = [Readers(answers, task, contrasts, margin, levels) for task in tasks]
         self._last = [_no_estimate(contrasts.first.size) for _ in tasks]
@@ -174,9 +178,11 @@ class Courses:
         placed = place >= 0
         if not placed.any():
             return block
-        won, staked = block.bets.copy(), block.staked.copy()
+        won = block.bets.copy()
+        staked = block.staked.copy()
         log_e, lead = bets.read(place[placed], start, stop)
-        difference, slack = block.difference[placed], block.slack[placed]
+        difference = block.difference[placed]
+        slack = block.slack[placed]
         agrees = _side(difference, slack) == _side(lead, 0.0)
         won[placed] = np.where(agrees, log_e, -np.inf)
         staked[placed] = bets.share
@@ -237,7 +243,11 @@ def _margins(contrasts: Contrasts, margin: float | None) -> Floats | None:
     """
     if margin is None and not contrasts.claims:
         return None
-    return np.where(contrasts.claimed, contrasts.claim, 1.0 if margin is None else margin)
+    if margin is None:
+        usual = 1.0
+    else:
+        usual = margin
+    return np.where(contrasts.claimed, contrasts.claim, usual)
 
 
 def _lead(answers: Answers, task: int, measured: Bools) -> Floats | None:
@@ -283,7 +293,8 @@ def _answer_bets(answers: Answers, contrasts: Contrasts, rule: Rule) -> tuple[In
 def _no_estimate(contrasts: int) -> ContrastBlock:
     """Return the estimate before the first trial: nothing known, no call possible."""
     shape = contrasts, 1
-    (difference, trials, slack), questions = np.zeros((3, *shape)), np.zeros(shape, dtype=np.int64)
+    (difference, trials, slack) = np.zeros((3, *shape))
+    questions = np.zeros(shape, dtype=np.int64)
     variance, guarded, margin, avg_variance = np.full((4, *shape), 1e6)
     estimate = difference, variance, guarded, margin, avg_variance
     return ContrastBlock(*estimate, questions, trials, slack, *no_bets(shape))
@@ -307,7 +318,8 @@ class Intervals:
         rejected 0 yet, the interval ends at 0. Likewise the interval of a tie ends at ±ε, and
         that of a claim at its margin.
         """
-        difference, variance = latest.difference[rows], latest.variance[rows]
+        difference = latest.difference[rows]
+        variance = latest.variance[rows]
         radius = confidence_radius(latest.guarded[rows], self.alpha, self.margin)
         measured = self.contrasts.measured[rows]
         if measured.any():
@@ -321,7 +333,8 @@ class Intervals:
         better = (said == VerdictCode.BETTER) & rejected & np.where(bet, high > 0.0, difference > 0.0)
         worse = (said == VerdictCode.WORSE) & rejected & np.where(bet, low < 0.0, difference < 0.0)
         least, most = np.where(better, 0.0, -np.inf), np.where(worse, 0.0, np.inf)
-        claimed, bound = self.contrasts.claimed[rows], -self.contrasts.claim[rows]
+        claimed = self.contrasts.claimed[rows]
+        bound = -self.contrasts.claim[rows]
         least = np.where(claimed, np.where(said == VerdictCode.BETTER, bound, -np.inf), least)
         most = np.where(claimed, np.where(said == VerdictCode.WORSE, bound, np.inf), most)
         if self.margin is not None:
@@ -341,7 +354,11 @@ class Intervals:
 
         Of a score that is measured to a width, the look that ends this has the greater part of the error.
         """
-        return confidence_radius(variance, self.alpha * (1.0 - MEASURED) if measured else self.alpha)
+        if measured:
+            level = self.alpha * (1.0 - MEASURED)
+        else:
+            level = self.alpha
+        return confidence_radius(variance, level)
 
 
 def interval(

@@ -66,7 +66,8 @@ def log_bayes_factor(difference: ArrayLike, variance: ArrayLike, tau: float) -> 
     >>> float(log_bayes_factor(0.2, 0.002, 0.05).round(4))
     5.1501
     """
-    d, v = floats(difference), floats(variance)
+    d = floats(difference)
+    v = floats(variance)
     x = tau * tau / v
     return np.asarray(0.5 * d * d / v * (x / (1.0 + x)) - 0.5 * np.log1p(x))
 
@@ -156,7 +157,8 @@ def log_evidence_above(difference: ArrayLike, variance: ArrayLike, equivalence: 
     """
     from scipy.special import log_ndtr
 
-    v, margin = floats(variance), floats(equivalence)
+    v = floats(variance)
+    margin = floats(equivalence)
     above = floats(difference) + margin
     parts = [margin * (above - 0.5 * margin) / v]
     for weight, tau in MIXTURE:
@@ -192,7 +194,9 @@ def log_evidence_of_claim(
     >>> held.round(4).tolist(), failed.round(4).tolist()
     ([3.7773, -3.3516], [-3.3516, 3.7773])
     """
-    d, lost, m = floats(difference), floats(slack), floats(margin)
+    d = floats(difference)
+    lost = floats(slack)
+    m = floats(margin)
     reflected = -(d + 2.0 * m)
     return log_evidence_above(d - lost, variance, m), log_evidence_above(reflected - lost, variance, m)
 
@@ -269,7 +273,8 @@ def margin_variance(
     (0.002095, 0.002)
     """
     size = np.sqrt(floats(step))
-    n, epsilon = floats(trials), floats(equivalence) / size
+    n = floats(trials)
+    epsilon = floats(equivalence) / size
     d = np.abs(floats(difference)) / size
     q = np.asarray(variance) * n / size**2
     half = 0.5 * (q + d * epsilon)
@@ -312,7 +317,9 @@ def tie_variance(
     >>> tie_variance([0.0, 0.0], [0.002, 0.0], [0.0022, 0.0002], 100, 0.05).round(6).tolist()
     [0.00231, 0.000256]
     """
-    v, n, epsilon = floats(variance), np.maximum(trials, 1.0), floats(equivalence)
+    v = floats(variance)
+    n = np.maximum(trials, 1.0)
+    epsilon = floats(equivalence)
     at_margin = margin_variance(difference, v, n, epsilon, step)
     unseen = epsilon**2 / (-2.0 * n * np.log1p(-np.minimum(epsilon, 0.999)))
     at_margin = np.where(v > FLOOR, at_margin, unseen)

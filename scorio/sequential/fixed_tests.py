@@ -200,7 +200,8 @@ def unpaired_difference(
     same = parts[0].reading == parts[1].reading
     reading = f"each {parts[0].reading}" if same else f"{parts[0].reading} and {parts[1].reading}"
     # Units that are all alike say nothing of how much others would vary.
-    tested, clustered = error > 0.0, groups[0] is not None
+    tested = error > 0.0
+    clustered = groups[0] is not None
     return _of_mean("unpaired difference", found, level, reading, clustered=clustered, tested=tested)
 
 
@@ -284,7 +285,8 @@ def _p_of_signs(moved: Floats, limit: int, seed: int) -> float:
     if moved.size < 63 and 1 << moved.size <= limit:
         patterns = (np.arange(1 << moved.size)[:, None] >> np.arange(moved.size)) & 1
         return float((np.abs((2 * patterns - 1) @ moved) >= observed).mean())
-    rng, extreme = np.random.default_rng(seed), 1
+    rng = np.random.default_rng(seed)
+    extreme = 1
     for at in _pieces(limit, moved.size):
         signs = 2 * rng.integers(0, 2, (at.stop - at.start, moved.size), dtype=np.int8) - 1
         extreme += int((np.abs(signs @ moved) >= observed).sum())
@@ -331,7 +333,8 @@ def mcnemar(A: ArrayLike, B: ArrayLike) -> FixedTest:
     if given.scale.numbers:
         raise ValueError("A and B must hold outcomes 0 and 1 for mcnemar; paired_difference takes scores")
     d = _differences(given)
-    for_a, discordant = int((d > 0).sum()), int((d != 0).sum())
+    for_a = int((d > 0).sum())
+    discordant = int((d != 0).sum())
     p = 1.0
     if discordant:
         p = float(binomtest(for_a, discordant).pvalue)
@@ -378,7 +381,8 @@ def bootstrap(
     >>> round(result.low, 3), round(result.high, 3)
     (0.48, 0.62)
     """
-    level, number = credibility(confidence), whole("draws", draws)
+    level = credibility(confidence)
+    number = whole("draws", draws)
     if B is not None:
         outcomes = {"A": A, "B": B}
     else:
@@ -399,7 +403,8 @@ def bootstrap(
             f"bootstrap needs at least {FEW_UNITS} {kind}: with fewer its interval covers less than it says; "
             f"got {sums.size}. Take {other}, which allows for few"
         )
-    rng, means = np.random.default_rng(seed), np.empty(number)
+    rng = np.random.default_rng(seed)
+    means = np.empty(number)
     for at in _pieces(number, sums.size):
         drawn = rng.integers(0, sums.size, (at.stop - at.start, sums.size))
         means[at] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
@@ -450,7 +455,8 @@ def posterior_interval(
     >>> round(result.low, 4), round(result.high, 4)
     (0.3588, 0.9567)
     """
-    level, number = credibility(confidence), whole("draws", draws)
+    level = credibility(confidence)
+    number = whole("draws", draws)
     trials = read_categories(A, weights, None, missing, None)
     alpha = trials.counts + 1.0
     tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
@@ -463,13 +469,15 @@ def posterior_interval(
 
         low, high = np.sort(trials.w[0] + np.ptp(trials.w) * betaincinv(alpha[0, 1], alpha[0, 0], tails))
     else:
-        rng, means = np.random.default_rng(seed), np.empty(number)
+        rng = np.random.default_rng(seed)
+        means = np.empty(number)
         for at in _pieces(number, alpha.size):
             gammas = rng.standard_gamma(alpha, (at.stop - at.start, *alpha.shape))
             means[at] = (gammas @ trials.w / gammas.sum(axis=2)).mean(axis=1)
         low, high = np.quantile(means, tails)
     error = float(np.sqrt(spread.sum())) / len(alpha)
-    number, estimate = len(alpha), float(value.mean())
+    number = len(alpha)
+    estimate = float(value.mean())
     reading = counted(number, "question")
     return FixedTest(
         "posterior quantiles",
@@ -513,7 +521,9 @@ def _of_mean(
 ) -> FixedTest:
     """Return the result of a mean; units that are all alike leave it without an interval."""
     low = high = p = null = None
-    mean, error, reach = float(found.mean), float(found.error), float(found.reach(level))
+    mean = float(found.mean)
+    error = float(found.error)
+    reach = float(found.reach(level))
     if error > 0.0:
         low, high = mean - reach, mean + reach
     if clustered:

@@ -109,8 +109,10 @@ class Flips:
         rows = models[chosen]
         categories = categories[chosen]
         before = before[chosen]
-        present, at = categories >= 0, (rows[:, None], questions)
-        again, latest = present & (before % 2 == 1), self._latest[at]
+        present = categories >= 0
+        at = (rows[:, None], questions)
+        again = present & (before % 2 == 1)
+        latest = self._latest[at]
         self._latest[at] = np.where(present, categories, latest)
         repeats = self._repeats[rows, None] + again.cumsum(axis=1)
         apart = latest != categories

@@ -329,7 +329,8 @@ class Fold:
 
         They fall with every call, so no contrast is called that does not reach them.
         """
-        statistic, tie = self.latest.statistic.copy(), self.latest.tie.copy()
+        statistic = self.latest.statistic.copy()
+        tie = self.latest.tie.copy()
         for piece in pieces:
             statistic[piece.rows] = piece.course.statistic[:, -1]
             tie[piece.rows] = np.maximum(tie[piece.rows], piece.course.tie.max(axis=1))
@@ -409,7 +410,8 @@ class _Candidates:
         before = Course._make(values[:, None] for values in fold.latest)
         ready = fold.reached(every[:, None], before, *thresholds) & fold.undecided[:, None]
         old = Piece(every, np.full((every.size, 1), -1), before)
-        self._fold, self._pieces = fold, [*pieces, old]
+        self._fold = fold
+        self._pieces = [*pieces, old]
         parts = [_looks(fold, -1, old, ready, next_step)]
         for number, (piece, steps) in enumerate(zip(pieces, reached, strict=True)):
             parts.append(_looks(fold, number, piece, steps, np.full(piece.rows.size, NEVER)))
@@ -425,7 +427,9 @@ class _Candidates:
         Looks of the past are left out. The moment is :data:`NEVER` if none is ready.
         """
         fold, column = self._fold, self._column
-        until, row, begins = column["until"], column["row"], column["moment"]
+        until = column["until"]
+        row = column["row"]
+        begins = column["moment"]
         front = np.concatenate([self._front, self._looks_until(fold.now)])
         self._front = front[(until[front] > fold.now) & (fold.verdict[row[front]] == VerdictCode.OPEN)]
         moment, ready = self._ready(self._front)

@@ -20,7 +20,8 @@ class Foresight:
 
     def __init__(self, answers: Answers, guard: float) -> None:
         self._answers, self._guard = answers, guard
-        models, questions = answers.cells[0].models, answers.run_sequence.questions
+        models = answers.cells[0].models
+        questions = answers.run_sequence.questions
         self.available = answers.target == "benchmark" and models**2 * questions <= AFFORDABLE
         """Whether it knows this kind of estimate, and is quick enough."""
 
@@ -59,7 +60,8 @@ class Foresight:
         It shrinks in proportion to the trials, as the rest of a first pass does, and with the part of the
         spread between questions that repeats replace.
         """
-        share, run_sequence = now / (now + steps), self._answers.run_sequence
+        share = now / (now + steps)
+        run_sequence = self._answers.run_sequence
         for column, step in enumerate(steps.tolist()):
             local = run_sequence.local(now), run_sequence.local(now + step)
             for cells, before, after in zip(self._answers.cells, *local, strict=True):
@@ -78,13 +80,16 @@ class Foresight:
 
         Also that of the noise that it has now; None while the model lacks a question of the stored results.
         """
-        variance, moving, target = 0.0, 0.0, self._answers.target
+        variance = 0.0
+        moving = 0.0
+        target = self._answers.target
         for weight, cells in zip(self._answers.weights, self._answers.cells, strict=True):
             asked = cells.counts[live].any(axis=1)
             there = cells.counts[stored].any(axis=1)
             if (there & ~asked).any():
                 return None
-            (score, noise, _), (other, held, shown) = cells.noise(live), cells.noise(stored)
+            (score, noise, _) = cells.noise(live)
+            (other, held, shown) = cells.noise(stored)
             latest = cells.latest()
             questions = np.array(there.sum(), dtype=np.float64)
             wider, avg_wider, left, share_left = cells.left_of(np.array([stored]))[:, 0]
@@ -104,10 +109,12 @@ class Foresight:
 
     def _task(self, task: int, first: Ints, second: Ints, reach: Ints) -> tuple[Floats, ...]:
         """Return difference, variance, its share that will be left, and the fewer answers, on one task."""
-        answers, cells = self._answers, self._answers.cells[task]
+        answers = self._answers
+        cells = self._answers.cells[task]
         total = cells.sequence.questions
         trials, score, square = self._by_question(task, cells)
-        seen, many = (trials > 0).astype(np.float64), np.maximum(trials, 1.0)
+        seen = (trials > 0).astype(np.float64)
+        many = np.maximum(trials, 1.0)
         answered = np.maximum(trials.sum(axis=1), 1.0)
         mean = score / many
         spread = square.sum(axis=1) / answered - (score.sum(axis=1) / answered) ** 2
@@ -130,7 +137,8 @@ class Foresight:
 
     def _by_question(self, task: int, cells: Cells) -> tuple[Floats, Floats, Floats]:
         """Return the answers of each model to each question: their number, Σx and Σx²; shape (L, M) each."""
-        answers, counts = self._answers, cells.counts.astype(np.float64)
+        answers = self._answers
+        counts = cells.counts.astype(np.float64)
         places, categories = [_NONE], [_NONE]
         for model, stop in enumerate(answers.furthest):
             start = int(answers.progress[model])
@@ -142,7 +150,8 @@ class Foresight:
             asked = cells.sequence.questions_of(np.array([model]), local, local + here.size)[0]
             places.append(model * counts.shape[1] + asked)
             categories.append(here)
-        place, category = np.concatenate(places), np.concatenate(categories)
+        place = np.concatenate(places)
+        category = np.concatenate(categories)
         known = category >= 0
         np.add.at(counts.reshape(-1, counts.shape[2]), place[known], cells.shares[category[known]])
         return counts.sum(axis=2), counts @ cells.levels, counts @ cells.levels**2

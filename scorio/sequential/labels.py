@@ -112,7 +112,10 @@ class LabelBets:
         return self._won_by_group(self._ends(rates, against), rates)
 
     def _rates(self, side: int) -> Floats:
-        return (RATES if side == 0 else RATES[RATES * side > 0.0]) / self.bound
+        rates = RATES
+        if side != 0:
+            rates = RATES[RATES * side > 0.0]
+        return rates / self.bound
 
     def _ends(self, rates: Floats, against: float) -> Floats:
         """Return for each λ what is bet on, at the end of its range that is worse for the bet."""
@@ -140,7 +143,8 @@ class LabelBets:
         for step, (of, home) in enumerate(zip(question.tolist(), cluster.tolist(), strict=True)):
             asked[of] += 1.0
             total[of] += ends[step]
-            before, now = sums[home].copy(), total[of] / asked[of]
+            before = sums[home].copy()
+            now = total[of] / asked[of]
             sums[home] += now - mean[of]
             mean[of] = now
             logs = logs + np.log1p(rates * sums[home] / largest) - np.log1p(rates * before / largest)
@@ -159,7 +163,8 @@ class LabelBets:
         """
         if not self.low.size:
             return lowest, highest
-        middle, needed = float(np.clip(self.estimate, lowest, highest)), -log(level)
+        middle = float(np.clip(self.estimate, lowest, highest))
+        needed = -log(level)
         return self._end(middle, lowest, needed), self._end(middle, highest, needed)
 
     def _end(self, inside: float, outside: float, needed: float) -> float:
@@ -239,7 +244,8 @@ def label_bets(
     >>> bool(alone.log_e().max() > np.log(20))
     True
     """
-    scores, labels = np.atleast_2d(np.asarray(judge, dtype=float)), np.asarray(label, dtype=float)
+    scores = np.atleast_2d(np.asarray(judge, dtype=float))
+    labels = np.asarray(label, dtype=float)
     labels = np.atleast_2d(labels)
     models, steps = scores.shape
     if labels.shape != scores.shape or models not in (1, 2):

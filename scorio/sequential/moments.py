@@ -146,11 +146,13 @@ def fit_prior(n: Integers | Floats, sx: Floats, sxx: Floats, p1: float, p2: floa
         Of shape (...): strength A (within-question over between-question variance; large if none is
         visible) and the moments m1, m2.
     """
-    asked, many = n > 0, np.maximum(n, 1)
+    asked = n > 0
+    many = np.maximum(n, 1)
     m = asked.sum(axis=-1)
     some = np.maximum(m, 1)
     mean_n = np.where(m > 0, n.sum(axis=-1) / some, 1.0)
-    y, y2 = (sx / many).sum(axis=-1) / some, (sxx / many).sum(axis=-1) / some
+    y = (sx / many).sum(axis=-1) / some
+    y2 = (sxx / many).sum(axis=-1) / some
     m1 = (m * y + p1 / mean_n) / (m + 1.0 / mean_n)
     m2 = (m * y2 + p2 / mean_n) / (m + 1.0 / mean_n)
     total = (y2 - y**2) * m / np.maximum(m - 1, 1)
@@ -236,7 +238,8 @@ class PathBlock:
 
         Each of the `asked` questions weighs the same, and each lost answer to it may be anything from 0 to 1.
         """
-        number, mean = np.maximum(np.maximum(asked, self.seen), 1.0), self.mean
+        number = np.maximum(np.maximum(asked, self.seen), 1.0)
+        mean = self.mean
         unanswered = number - self.seen
         fall = self.lost_score + unanswered * mean
         rise = self.lost - self.lost_score + unanswered * (1.0 - mean)

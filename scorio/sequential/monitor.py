@@ -164,7 +164,8 @@ class Monitor:
                 "ScoreMonitor follows one model"
             )
         self._intake, self._questions = _Intake(weights, range, missing), _Questions(questions, order)
-        scale, sequence = self._intake.scale, self._questions.sequence
+        scale = self._intake.scale
+        sequence = self._questions.sequence
         reading = counted(sequence.questions, "question")
         self._settings = Settings(self.names, scale, confidence, family, equivalence, reading)
         rule = Anytime(1.0 - credibility(confidence), scale.margin(equivalence))
@@ -199,7 +200,8 @@ class Monitor:
         ValueError
             If the model or question is unknown, or the outcome is no category or no number in the range.
         """
-        row, number = self._row(model), self._questions.number(question)
+        row = self._row(model)
+        number = self._questions.number(question)
         category = self._intake.category(outcome, self._board.answers.cells[0])
         step = self._questions.step(number, int(self._counted[row, number]))
         self._board.tell(row, step, category)
@@ -283,7 +285,9 @@ class ScoreMonitor:
         missing: float | None = None,
         name: str | None = None,
     ) -> None:
-        self._intake, self._against, self._confidence = _Intake(weights, range, missing), against, confidence
+        self._intake = _Intake(weights, range, missing)
+        self._against = against
+        self._confidence = confidence
         self._name, self._asked = name, 0
         if questions is None:
             self._questions = None

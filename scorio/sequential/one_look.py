@@ -59,14 +59,17 @@ def weighted_mean(values: Floats, shares: Floats, groups: Integers | None = None
     For the formulas see :func:`scorio.sequential.paired_difference`.
     """
     mean = np.asarray(values @ shares)
-    sums, sizes = shares * (values - mean[..., None]), shares
+    sums = shares * (values - mean[..., None])
+    sizes = shares
     if groups is not None:
-        sums, sizes = _sums(sums, groups), _sums(sizes, groups)
+        sums = _sums(sums, groups)
+        sizes = _sums(sizes, groups)
     square = float(sizes @ sizes)
     variance = np.zeros(mean.shape)
     if sizes.size > 1:
         variance = (sums**2 / (1.0 - 2.0 * sizes + square)).sum(axis=-1)
-    error, rounding = np.sqrt(variance), 1e-12 * np.abs(values).max(axis=-1)
+    error = np.sqrt(variance)
+    rounding = 1e-12 * np.abs(values).max(axis=-1)
     freedom = square**2 / float((sizes**4).sum()) - 1.0
     return WeightedMean(mean, np.where(error > rounding, error, 0.0), freedom, sizes.size)
 
@@ -121,7 +124,9 @@ def look_at_score(
     from scipy.special import stdtr, stdtrit
 
     found = _with_groups(weighted_mean(scores, shares, groups), groups)
-    mean, error, freedom = float(found.mean), float(found.error), max(found.freedom, 1.0)
+    mean = float(found.mean)
+    error = float(found.error)
+    freedom = max(found.freedom, 1.0)
     if error > 0.0:
         answers = mean * (1.0 - mean) / error**2
     else:
@@ -164,7 +169,9 @@ def _with_groups(found: WeightedMean, groups: Integers | None) -> WeightedMean:
 
 def _students(found: WeightedMean, confidence: float, name: str) -> Looks:
     """Return Student's t; if all units are alike, what so many units can say."""
-    mean, varied, reach = found.mean, found.error > 0.0, found.reach(confidence)
+    mean = found.mean
+    varied = found.error > 0.0
+    reach = found.reach(confidence)
     unseen = 1.0 - (1.0 - confidence) ** (1.0 / found.units)  # largest share of units of another kind
     low = np.where(varied, mean - reach, mean - unseen * (1.0 + mean))
     high = np.where(varied, mean + reach, mean + unseen * (1.0 - mean))
@@ -188,7 +195,8 @@ def _mcnemar(differences: Floats, found: WeightedMean, confidence: float) -> Loo
 def _agreeing(looks: Looks, confidence: float) -> Looks:
     """Return tests with intervals that have 0 in them if 0 is not rejected, and only then."""
     low, high = np.maximum(looks.low, -1.0), np.minimum(looks.high, 1.0)
-    open_, above = looks.p_value > 1.0 - confidence, looks.estimate > 0.0
+    open_ = looks.p_value > 1.0 - confidence
+    above = looks.estimate > 0.0
     least = np.where(open_, np.minimum(low, 0.0), np.where(above, np.maximum(low, 0.0), low))
     most = np.where(open_, np.maximum(high, 0.0), np.where(above, high, np.minimum(high, 0.0)))
     return looks._replace(low=least, high=most)
@@ -202,7 +210,8 @@ def _flips(
     With the signs of some groups flipped, a mean θ is not rejected while it lies between the means of the
     groups that are flipped and of those that are not.
     """
-    sums, sizes = _sums(shares * values, groups), _sums(shares, groups)
+    sums = _sums(shares * values, groups)
+    sizes = _sums(shares, groups)
     mean = float(sums.sum())
     kept, weight = _of_subsets(sums), _of_subsets(sizes)  # the last subset is of all groups
     signed = 2.0 * (kept - against * weight) - (mean - against)
@@ -227,7 +236,8 @@ def _of_subsets(values: Floats) -> Floats:
 
 def _sums(values: Floats, groups: Integers) -> Floats:
     """Return the sums of groups along the last axis."""
-    rows, number = values.reshape(-1, groups.size), int(groups.max()) + 1
+    rows = values.reshape(-1, groups.size)
+    number = int(groups.max()) + 1
     place = groups + number * np.arange(len(rows))[:, None]
     sums = np.bincount(place.ravel(), weights=rows.ravel(), minlength=number * len(rows))
     return floats(sums.reshape(*values.shape[:-1], number))

@@ -203,7 +203,8 @@ class OpenContrasts(Contrasts):
         least = np.minimum(least[self.first], np.where(self.single, np.inf, least[self.second]))[:, None]
         _, within = self._noise(scores, steps)
         one = one[:, None]
-        asked, repeats = scores.asked(steps), scores.repeats(steps)
+        asked = scores.asked(steps)
+        repeats = scores.repeats(steps)
         kappa = np.where(repeats > 0.0, self.late[:, None], self.early[:, None])
         between = spread / asked + within + kappa / asked**2
         n = steps / asked
@@ -229,7 +230,8 @@ def noise_of(cells: Cells) -> tuple[Floats, Floats]:
 def covariance_of(cells: Cells, noise: Floats) -> Floats:
     """Return the covariance of the models' chances over the questions that each two have answered."""
     n, total, _ = cell_sums(cells.counts, cells.levels)
-    seen, many = (n > 0).astype(np.float64), np.maximum(n, 1)
+    seen = (n > 0).astype(np.float64)
+    many = np.maximum(n, 1)
     means = total / many
     asked = np.maximum(seen.sum(axis=1), 1.0)
     centred = seen * (means - (means.sum(axis=1) / asked)[:, None])
@@ -259,8 +261,11 @@ class _Paths:
 
     def _draw(self, by_questions: Floats, noise: Floats, paths: int) -> None:
         """Draw true scores and the parts of the present errors that add up to the present scores."""
-        score, draw = self._scores.score, self._rng.standard_normal
-        shape, weights, drawn = (paths, score.size), [], []
+        score = self._scores.score
+        draw = self._rng.standard_normal
+        shape = (paths, score.size)
+        weights = []
+        drawn = []
         root = _root(by_questions)
         for weight, tau in MIXTURE:
             own = 0.5 * tau**2  # variance of a model's score around what all have in common, of variance 1
@@ -279,12 +284,15 @@ class _Paths:
 
     def advance(self, step: float) -> Floats:
         """Return the scores once every model has made so many steps."""
-        scores, shape = self._scores, self.truth.shape
+        scores = self._scores
+        shape = self.truth.shape
         later = np.where(self._stored, self.steps, np.maximum(self.steps, step))
-        worth, more = scores.worth(self.steps, scores.share), scores.worth(later, scores.share)
+        worth = scores.worth(self.steps, scores.share)
+        more = scores.worth(later, scores.share)
         moved = np.sqrt(scores.within * (more - worth)) * self._rng.standard_normal(shape)
         self._of_noise = np.where(self._stored, self._of_noise, (self._of_noise * worth + moved) / more)
-        asked, then = scores.asked(self.steps), scores.asked(later)
+        asked = scores.asked(self.steps)
+        then = scores.asked(later)
         if (then > asked).any():
             # Of the questions that are left, those not asked yet have what those asked lack.
             before, after = scores.unasked(asked), scores.unasked(then)
@@ -325,7 +333,8 @@ class _Boundaries:
         if np.isfinite(contrasts.squares).any():
             bets = [contrasts.winning_differences(scores, grid, level) for level in (self._low, high)]
             ends = [np.minimum(*both) for both in zip(ends, bets, strict=True)]
-        self._square, upper = ends[0] ** 2, ends[1] ** 2
+        self._square = ends[0] ** 2
+        upper = ends[1] ** 2
         self._slope = (high - self._low) / (upper - self._square)
         # Between two moments a path may cross a boundary and come back: Siegmund's correction.
         self._beyond = OVERSHOOT * contrasts.steps_between(scores, grid)
@@ -489,16 +498,21 @@ def simulate_calls(
     ahead = _Boundaries(scores, contrasts, levels, grid, equivalence, called)
     drawn = _Paths(scores, paths, rng)
     members = np.zeros((contrasts.first.size, scores.score.size))
-    rows, pairs = np.arange(contrasts.first.size), ~contrasts.single
+    rows = np.arange(contrasts.first.size)
+    pairs = ~contrasts.single
     members[rows, contrasts.first] = members[rows[pairs], contrasts.second[pairs]] = 1.0
     open_ = np.ones((paths, rows.size), dtype=bool)
     enough = np.repeat(enough[:, None], paths, axis=1)
-    won, peak = np.zeros(paths, dtype=np.int64), np.full(open_.shape, -np.inf)
+    won = np.zeros(paths, dtype=np.int64)
+    peak = np.full(open_.shape, -np.inf)
     spread = _spread(scores, contrasts, drawn.truth, rng)
-    steps, until = np.full(open_.shape, np.inf), np.zeros(drawn.truth.shape)
-    before, wanted = start, needed(open_, drawn.advance(start), enough)
+    steps = np.full(open_.shape, np.inf)
+    until = np.zeros(drawn.truth.shape)
+    before = start
+    wanted = needed(open_, drawn.advance(start), enough)
     for place, step in enumerate(grid.tolist()):
-        values, middle = drawn.advance(step), np.sqrt(before * step)
+        values = drawn.advance(step)
+        middle = np.sqrt(before * step)
         difference = contrasts.differences(values)
         np.maximum(peak, ahead.level(place, difference), out=peak)
         ended = ahead.ended(place, difference, spread)
@@ -560,7 +574,8 @@ def simulate_board(
 
 def _scores_of(answers: Answers) -> BoardScores:
     """Collect what is known of the models; several tasks are treated as one."""
-    models, questions = answers.progress.size, answers.run_sequence.questions
+    models = answers.progress.size
+    questions = answers.run_sequence.questions
     within, held, by_round = np.zeros((3, models))
     between = np.zeros((models, models))
     stored = np.arange(models) >= len(answers.furthest)
@@ -588,11 +603,15 @@ def _scores_of(answers: Answers) -> BoardScores:
 
 def _contrasts_of(board: Board, rows: Ints) -> OpenContrasts:
     """Collect the estimates of contrasts."""
-    contrasts, levels = board.contrasts, board.fold.levels
+    contrasts = board.contrasts
+    levels = board.fold.levels
     single = contrasts.single[rows]
     binary = not single.any() and all(cells.binary for cells in board.answers.cells)
     late = np.where(single, levels.tie(0), levels.guard)
     squares, stake = board.courses.bet_squares(rows)
+    early = late
+    if binary:
+        early = np.zeros(rows.size)
     return OpenContrasts(
         first=contrasts.first[rows],
         second=contrasts.second[rows],
@@ -601,7 +620,7 @@ def _contrasts_of(board: Board, rows: Ints) -> OpenContrasts:
         claim=contrasts.claim[rows],
         variance=np.minimum(board.latest.variance[rows], 1e6),
         steps=np.maximum(board.fold.progress[rows], 1.0),
-        early=np.zeros(rows.size) if binary else late,
+        early=early,
         late=late,
         squares=squares,
         stake=stake,
@@ -623,7 +642,8 @@ def _spread(scores: BoardScores, contrasts: OpenContrasts, truth: Floats, rng: n
     if not contrasts.measured.any():
         return np.ones(shape)
     least = 1.0 / (contrasts.steps + 2.0)
-    score, then = scores.score[contrasts.first], np.clip(truth[:, contrasts.first], 0.0, 1.0)
+    score = scores.score[contrasts.first]
+    then = np.clip(truth[:, contrasts.first], 0.0, 1.0)
     now = np.maximum(score * (1.0 - score), least)
     # A variance estimated from m questions has about m degrees of freedom.
     freedom = np.minimum(np.maximum(contrasts.steps, 1.0), scores.questions)

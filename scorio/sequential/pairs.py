@@ -97,7 +97,8 @@ class Reader(ABC):
         if clusters is not None:
             if target != "population":
                 raise ValueError(f"clusters need target 'population', got target {target!r}")
-            names, questions = np.asarray(clusters), cells.sequence.questions
+            names = np.asarray(clusters)
+            questions = cells.sequence.questions
             self._clusters = ClusterSums(names, questions, contrasts, centred=centred)
 
     def read(self, contrasts: Integers, stop: int) -> ContrastBlock:
@@ -163,7 +164,8 @@ class Reader(ABC):
         avg_variance = noise[1] / questions
         bets, staked = no_bets(count.shape)
         if spread.bets is not None:  # given up while an answer is lost
-            bets, staked = np.where(slack > 0.0, bets, spread.bets), staked + ON_CLUSTERS
+            bets = np.where(slack > 0.0, bets, spread.bets)
+            staked = staked + ON_CLUSTERS
         estimate = difference, variance, guarded, guarded, avg_variance
         return ContrastBlock(*estimate, count, trials, slack, bets, staked)
 
@@ -203,7 +205,8 @@ class PairReader(Reader):
     def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         both = self._paths(contrasts, start, stop)
         before, after = both.difference(both.path.before), both.difference(both.path.after)
-        unknown, still_unknown = np.isnan(before), np.isnan(after)
+        unknown = np.isnan(before)
+        still_unknown = np.isnan(after)
         gained = unknown & ~still_unknown
         old, new = np.where(unknown, 0.0, before), np.where(still_unknown, 0.0, after)
         square = running(self._square[contrasts], new * new - old * old)
@@ -249,7 +252,8 @@ class PairReader(Reader):
         self, pairs: Integers, both: _Both, spread: Spread, count: Ints, asked: Ints, first: Floats
     ) -> ContrastBlock:
         """Return the estimates; `first` are the differences of new questions."""
-        path, mean = both.path, both.path.mean
+        path = both.path
+        mean = both.path.mean
         difference = both.difference(mean)
         slack = np.zeros(difference.shape)
         if not path.whole(asked):
@@ -264,7 +268,8 @@ class PairReader(Reader):
         def as_read(path: PathBlock) -> ContrastBlock:
             repeats = self.cells.repeat_weight * both.least(path.r)
             noise = (both.sum(path.w), both.sum(path.u), both.least(path.g), repeats)
-            trials, largest = both.least(path.trials), both.sum(mean * (1.0 - mean))
+            trials = both.least(path.trials)
+            largest = both.sum(mean * (1.0 - mean))
             block = self._block(difference, noise, spread, count, single, slack, trials)
             if self.margins is None:
                 return block
@@ -332,7 +337,9 @@ class ScoreReader(Reader):
         lead: Floats | None,
         **options: Unpack[ReaderOptions],
     ) -> None:
-        self._models, self._values, self._lead = models, values, lead
+        self._models = models
+        self._values = values
+        self._lead = lead
         self._predicted = np.zeros((3, models.size))  # Σ of the leads, of their squares, and leads × means
         super().__init__(cells, models.size, **options, centred=True)
 
@@ -362,7 +369,8 @@ class ScoreReader(Reader):
         moved = lead * np.where(known, path.after - np.where(path.fresh, 0.0, path.before), 0.0)
         sums = running(self._predicted[:, contrasts], np.stack([gained, gained * lead, moved]))
         self._predicted[:, contrasts] = sums[:, :, -1]
-        total, square = path.total - sums[0], path.square + sums[1] - 2.0 * sums[2]
+        total = path.total - sums[0]
+        square = path.square + sums[1] - 2.0 * sums[2]
         seen = np.maximum(path.seen, 1.0)
         quieter = square - total**2 / seen < path.square - path.total**2 / seen
         serves = quieter & (path.seen >= asked)
@@ -372,7 +380,9 @@ class ScoreReader(Reader):
 
     def _read_rounds(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         assert self.cells.rounds is not None
-        models, begun, spread = self._models[contrasts], self.cells.rounds.begun(start), None
+        models = self._models[contrasts]
+        begun = self.cells.rounds.begun(start)
+        spread = None
         if self._clusters is not None:
             spread = self._clusters.spread_of(begun.estimate(models), begun.known(models))
         path = self.cells.path(models, start, stop)

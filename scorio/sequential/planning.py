@@ -153,8 +153,10 @@ def forecast(
     alpha = 1.0 - credibility(confidence)
     margin = scale.margin(equivalence)
     sequence, categories, made = lay_out(given.trials(), order)
-    questions, steps = sequence.questions, max(int(made.min()), 1)
-    cells, guard = Cells(sequence, scale.scores, 2, moments=scale.numbers), log(1.0 / alpha)
+    questions = sequence.questions
+    steps = max(int(made.min()), 1)
+    cells = Cells(sequence, scale.scores, 2, moments=scale.numbers)
+    guard = log(1.0 / alpha)
     cells.absorb(np.arange(2), categories[:, :steps])
     block = PairReader(cells, [0], [1], guard=guard).read(np.arange(1), steps)
     if not block.questions[0, -1]:
@@ -163,7 +165,8 @@ def forecast(
     noise, _ = noise_of(cells)
     horizon = max(questions * whole("passes", passes), steps)
     none = np.zeros(2)
-    late, start = np.full(1, guard), np.full(1, float(steps))
+    late = np.full(1, guard)
+    start = np.full(1, float(steps))
     models = BoardScores(
         latest.mean[:, 0], start.repeat(2), covariance_of(cells, noise), noise, none, none + 1.0, questions
     )
@@ -262,24 +265,34 @@ def sample_size(
     ]
     chances = np.concatenate([coin.p for coin in coins])
     sequence = sequence_of(rng.permutation(size), size)
-    models, zero, none = np.arange(2 * number), np.zeros(number), np.full(number, np.nan)
+    models = np.arange(2 * number)
+    zero = np.zeros(number)
+    none = np.full(number, np.nan)
     contrasts = Contrasts(models[::2], models[1::2], zero, none, none)
     board = Board.of_pairs(sequence, models.size, Anytime(alpha, margin), contrasts=contrasts)
     start = 0
     while start < limit and board.members:
         stop = min(start + 256, limit)
-        live, asked = np.array(board.members), sequence.question(start, stop)
+        live = np.array(board.members)
+        asked = sequence.question(start, stop)
         right_answers = rng.random((live.size, stop - start)) < chances[live][:, asked]
         board.answers.extend(right_answers.astype(np.int64), live)
         board.read()
         start = stop
     verdict = board.fold.verdict
     fell = np.where(verdict == VerdictCode.OPEN, np.inf, board.fold.decided_at)
-    right = verdict == (VerdictCode.BETTER if gap > 0 else VerdictCode.TIE)
+    if gap > 0:
+        truth = VerdictCode.BETTER
+    else:
+        truth = VerdictCode.TIE
+    right = verdict == truth
     if margin is not None and gap < margin:
         right |= verdict == VerdictCode.TIE
     wrong = (verdict != VerdictCode.OPEN) & ~right & ~((verdict == VerdictCode.BETTER) & (gap > 0))
     low, median, high = np.quantile(fell, _QUANTILES, method="higher").tolist()
+    fixed_trials = None
+    if gap > 0:
+        fixed_trials = _fixed_trials(gap, chances, alpha, size)
     return SampleSize(
         gap=gap,
         power=float(right.mean()),
@@ -288,7 +301,7 @@ def sample_size(
         median=median,
         high=high,
         limit=limit,
-        fixed_trials=_fixed_trials(gap, chances, alpha, size) if gap > 0 else None,
+        fixed_trials=fixed_trials,
         replicates=number,
     )
 
@@ -300,4 +313,8 @@ def _fixed_trials(gap: float, chances: np.ndarray, alpha: float, questions: int)
     between = float((first - second).var(axis=1).mean())
     needed = (gap / (NormalDist().inv_cdf(1.0 - alpha / 2.0) + NormalDist().inv_cdf(0.8))) ** 2
     in_first_pass = (within + between) / (needed + between / questions)
-    return max(1, ceil(in_first_pass if in_first_pass <= questions else within / needed))
+    if in_first_pass <= questions:
+        number = in_first_pass
+    else:
+        number = within / needed
+    return max(1, ceil(number))

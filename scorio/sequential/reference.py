@@ -89,8 +89,10 @@ def with_extra_questions(
     >>> print(difference.round(6), variance.round(6))
     -0.005 0.00262
     """
-    d, v = floats(difference), floats(variance)
-    c, e = np.maximum(overlap.questions, 1.0), np.maximum(overlap.extra, 1.0)
+    d = floats(difference)
+    v = floats(variance)
+    c = np.maximum(overlap.questions, 1.0)
+    e = np.maximum(overlap.extra, 1.0)
     usable = (overlap.questions >= ENOUGH_QUESTIONS) & (overlap.square >= ENOUGH_SQUARES)
     usable = usable & (overlap.extra > 0) & (overlap.spread > FLOOR)
     covariance = overlap.covariance / c
@@ -142,7 +144,8 @@ class ReferenceReader(Reader):
     def _read_shared(self, contrasts: Integers, start: int, stop: int) -> ContrastBlock:
         live = self.cells.path(self.live[contrasts], start, stop)
         question = self.cells.sequence.question(start, stop)
-        results, rows = self._results, self._row[contrasts, None]
+        results = self._results
+        rows = self._row[contrasts, None]
         y = results.score[rows, question]
         categories = self.cells.categories[self.live[contrasts], start:stop]
         answered = (categories != Mark.MISSING) & (categories != Mark.DROPPED)
@@ -197,7 +200,8 @@ class ReferenceReader(Reader):
         stop: int,
     ) -> ContrastBlock:
         """Return the estimates; `spread` is that over clusters, `first` the differences of new questions."""
-        rows, c = self._row[contrasts, None], np.maximum(count, 1)
+        rows = self._row[contrasts, None]
+        c = np.maximum(count, 1)
         fall, rise, gone = sums[6:]
         most = np.maximum(live.lost_score + rise, live.lost - live.lost_score + fall)
         slack = (most + asked - live.seen + gone) / c
@@ -235,7 +239,8 @@ class ReferenceReader(Reader):
 
     def _with_extra_questions(self, contrasts: Integers, block: ContrastBlock, sums: Floats) -> ContrastBlock:
         """Correct the estimates for what the references scored on further questions."""
-        rows, c = self._row[contrasts, None], np.maximum(block.questions, 1)
+        rows = self._row[contrasts, None]
+        c = np.maximum(block.questions, 1)
         extra = np.where(self._results.whole[rows], self._results.asked[rows] - block.questions, 0.0)
         beyond = (self._results.total[rows] - sums[3]) / np.maximum(extra, 1)
         overlap = Overlap(
@@ -274,11 +279,13 @@ class _Results:
         moments = list(map(cells.noise, references.tolist()))
         score, noise, avg_noise = (np.stack(part) for part in zip(*moments, strict=True))
         latest = cells.latest()
-        asked, total = latest.seen[references, 0], latest.total[references, 0]
+        asked = latest.seen[references, 0]
+        total = latest.total[references, 0]
         centred = np.maximum(latest.square[references, 0] - total**2 / np.maximum(asked, 1.0), 0.0)
         share = np.stack(list(map(cells.lost_share, references.tolist())))
         gone = np.stack(list(map(cells.only_lost, references.tolist())))
-        trust, repeats = latest.g[references, 0], latest.r[references, 0]
+        trust = latest.g[references, 0]
+        repeats = latest.r[references, 0]
         wider, avg_wider, left, share_left = cells.left_of(references)
         return cls(
             score,

@@ -114,7 +114,10 @@ class RepeatedScores:
         each = stake / len(self._capital)
         for place in range(len(self._capital)):
             power = _POWERS[place // 2]
-            p_value = max(larger if place % 2 == 0 else 1.0 - larger, _LEAST)
+            tail = larger
+            if place % 2 != 0:
+                tail = 1.0 - larger
+            p_value = max(tail, _LEAST)
             factor = 1.0 - _AT_RISK + _AT_RISK * power * p_value ** (power - 1.0)
             self._capital[place] = min((self._capital[place] + each) * factor, 1e300)
             self._logs[place] += log(factor)

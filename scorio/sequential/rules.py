@@ -111,7 +111,8 @@ class Anytime:
         log_e = log_evidence(least, block.variance, self.equivalence)
         if block.staked.any():
             with np.errstate(divide="ignore"):  # nothing, or everything, may be staked
-                kept, staked = np.log1p(-block.staked), np.log(block.staked)
+                kept = np.log1p(-block.staked)
+                staked = np.log(block.staked)
             log_e = np.logaddexp(kept + log_e, staked + block.bets)
         return np.where(block.trials >= MIN_TRIALS, log_e, -np.inf)
 

@@ -51,7 +51,10 @@ class TrialBets:
         self, values: Floats, sizes: Floats, weight: Floats, *, learns: bool, predict: Predict | None = None
     ) -> None:
         self.won = np.zeros_like(sizes)
-        self._values, self._sizes, self._weight, self._learns = values, sizes, weight, learns
+        self._values = values
+        self._sizes = sizes
+        self._weight = weight
+        self._learns = learns
         numbers, self._place = np.unique(values, return_inverse=True)
         self._predicted = np.zeros((numbers.size, weight.size))
         if predict is not None:
@@ -62,8 +65,10 @@ class TrialBets:
         self._variance = np.maximum(largest - explained, LEAST_LEFT * largest)
         fall = (weight * (self._predicted + numbers[:, None])).max(axis=1)
         rise = (weight * (1.0 - self._predicted - numbers[:, None])).max(axis=1)
-        self._least, self._most = -MOST / rise[self._place], MOST / fall[self._place]
-        self._squares, self._counted = np.zeros(values.size), np.zeros(values.size)
+        self._least = -MOST / rise[self._place]
+        self._most = MOST / fall[self._place]
+        self._squares = np.zeros(values.size)
+        self._counted = np.zeros(values.size)
 
     def read(self, rows: Ints, lead: Floats, lost: Bools, question: Ints, counted: Bools) -> Floats:
         """Take trials, and return the log winnings of each bet after each, shape (p, steps, sizes).
@@ -81,9 +86,11 @@ class TrialBets:
         counted : ndarray of bool, shape (steps,)
             Trials that are bet on.
         """
-        weight, predicted = self._weight[question], self._predicted[self._place[rows, None], question]
+        weight = self._weight[question]
+        predicted = self._predicted[self._place[rows, None], question]
         beyond = np.where(counted, weight * (lead - predicted), 0.0)
-        bets, risk = self._bets(rows, beyond, counted), beyond[:, :, None]
+        bets = self._bets(rows, beyond, counted)
+        risk = beyond[:, :, None]
         lost = lost & counted
         if lost.any():
             worst = worst_lead(self._values[rows], self._sizes[rows])[:, None] - predicted[:, :, None]

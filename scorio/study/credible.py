@@ -35,7 +35,8 @@ def posterior(correct: Integers, n: int) -> tuple[Floats, Floats]:
     -------
     mu, sigma : float arrays, shape (...)
     """
-    total, questions = n + 2, correct.shape[-1]
+    total = n + 2
+    questions = correct.shape[-1]
     mu = (correct.sum(axis=-1, dtype=np.int64) + questions) / (questions * total)
     products = ((correct + 1) * (n + 1 - correct)).sum(axis=-1, dtype=np.int64)
     return mu, np.sqrt(products / (total + 1)) / (questions * total)
@@ -187,9 +188,11 @@ def credible_ranks(mu: ArrayLike, sigma: ArrayLike, threshold: float = 1.645) ->
     >>> credible_ranks([0.9, 0.5, 0.52], [0.05, 0.02, 0.02])
     array([1, 2, 2])
     """
-    means, spreads = floats(mu), floats(sigma)
+    means = floats(mu)
+    spreads = floats(sigma)
     order = np.argsort(-means, axis=-1, kind="stable")
-    means, spreads = np.take_along_axis(means, order, -1), np.take_along_axis(spreads, order, -1)
+    means = np.take_along_axis(means, order, -1)
+    spreads = np.take_along_axis(spreads, order, -1)
     fall = means[..., :-1] - means[..., 1:]
     # fall >= threshold * spread rather than a quotient: two certain models have spread 0.
     apart = (fall >= threshold * np.hypot(spreads[..., :-1], spreads[..., 1:])) & (fall > 0)

@@ -283,7 +283,8 @@ def prior_study(
     if any(depth < 0 for depth in depths):
         raise ValueError(f"depths must not be negative, got {depths!r}")
     rows = np.array(sorted({0, *depths}), dtype=np.intp)
-    sums, original_tau = np.zeros((2, len(rows), trials)), []
+    sums = np.zeros((2, len(rows), trials))
+    original_tau = []
     work = partial(_block, originals, drawn, rows, trials)
     for taus, block in run_blocks(work, originals.p.size, replicates, seed, executor, least=2):
         sums += block

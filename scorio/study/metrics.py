@@ -202,7 +202,8 @@ class Metric:
             scores: Floats = getattr(_bank_metrics, self.name)(Counted(correct, n), self.k, *exponents)
             return np.rint(scores * _REAL_SCALE).astype(np.int64)
         questions = correct.shape[-1]
-        table, rows = _table(self, n, questions)[0], correct.reshape(-1, questions)
+        table = _table(self, n, questions)[0]
+        rows = correct.reshape(-1, questions)
         keys = np.empty(len(rows), dtype=np.int64)
         step = max(1, _CELLS_AT_ONCE // questions)
         for start in range(0, len(rows), step):

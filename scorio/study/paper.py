@@ -75,7 +75,10 @@ class Chart:
         """Write the chart to files, in the format that the ending of each says; needs matplotlib."""
         axes = plotting(None)
         for number, (name, (x, y)) in enumerate(self.lines.items()):
-            axes.plot(x, floats(y), label=name, linestyle="-" if number < 10 else "--")
+            linestyle = "--"
+            if number < 10:
+                linestyle = "-"
+            axes.plot(x, floats(y), label=name, linestyle=linestyle)
         for level in self.levels:
             axes.axhline(level, color="#555555", linestyle=":")
         if self.falling:
@@ -180,7 +183,8 @@ def figure_3(page: Page) -> dict[str, Any]:
 
 def table_1(page: Page) -> dict[str, Any]:
     """Ranking with credible intervals."""
-    coins, options = biased_coins(seed=page.seed), page.run(20_000)
+    coins = biased_coins(seed=page.seed)
+    options = page.run(20_000)
     found = credible_patterns(coins, TRIALS, threshold=1.645, **options)
     strict = credible_patterns(coins, TRIALS, threshold=0.0, **options)
     rows = [["paper", *TABLE_1[::-1]]]
@@ -276,6 +280,9 @@ def recorded(page: Page, name: str, outcomes: Integers) -> dict[str, Any]:
     for model in np.argsort(-mu, kind="stable"):
         scores = f"{mu[model]:.4f}", f"{sigma[model]:.4f}"
         rows.append([ranks[model], f"LLM{model + 1}", *scores])
+    growth = ""
+    if models > 2:
+        growth = _growth(page, outcomes, f"-{name}")
     return {
         "name": name,
         "models": models,
@@ -283,7 +290,7 @@ def recorded(page: Page, name: str, outcomes: Integers) -> dict[str, Any]:
         "trials": trials,
         "figure": page.figure(f"figure-4-{name}", title, "trials N", "mean Kendall's tau", lines),
         "settling": _settling(page, outcomes, f"-{name}"),
-        "growth": _growth(page, outcomes, f"-{name}") if models > 2 else "",
+        "growth": growth,
         "table": _table(["rank with 95 % intervals", "model", "Bayes@N", "deviation"], rows),
     }
 

@@ -65,7 +65,8 @@ def run_blocks(
     """
     if replicates < least:
         raise ValueError(f"replicates must be at least {least}, got {replicates!r}")
-    length, root = block_length(cells), seed_sequence(seed)
+    length = block_length(cells)
+    root = seed_sequence(seed)
     starts = range(0, replicates, length)
     blocks = [(number, min(length, replicates - start)) for number, start in enumerate(starts)]
     share = 1

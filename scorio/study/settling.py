@@ -292,7 +292,8 @@ def convergence_growth(
     check_metrics(source, [metric])
     if not 0 <= confirm < source.trials:
         raise ValueError(f"confirm must lie in [0, {source.trials - 1}], got {confirm!r}")
-    ranks, root = gold_ranks(source, gold), seed_sequence(seed)
+    ranks = gold_ranks(source, gold)
+    root = seed_sequence(seed)
     pairs: dict[tuple[int, int], int] = {}
     places: dict[Subset, list[int]] = {}
     for subset in subsets:

@@ -147,7 +147,8 @@ def shift_to_means(p: Floats, means: Floats) -> Floats:
 def _correlated_beta(a: Floats, b: Floats, correlation: float, rng: np.random.Generator) -> Floats:
     from scipy.special import betaincinv, ndtr
 
-    common, own = rng.standard_normal((1, a.shape[1])), rng.standard_normal(a.shape)
+    common = rng.standard_normal((1, a.shape[1]))
+    own = rng.standard_normal(a.shape)
     normal = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
     return floats(betaincinv(a, b, ndtr(normal)))
 
@@ -271,7 +272,8 @@ class Bootstrap(Source):
             self.trials = whole("trials", trials)
         if resampling == "permuted-columns" and self.trials > self.recorded:
             raise ValueError(f"trials must be at most the {self.recorded} recorded ones, got {trials!r}")
-        self.resampling, self.binary = resampling, weights is None
+        self.resampling = resampling
+        self.binary = weights is None
         scores: Integers = tensor.astype(np.uint8)
         if weights is not None:
             # A weight means the decimal number it is written as: 0.1 + 0.2 ties with 0.3.
@@ -374,7 +376,10 @@ def keys_by_trial(
         keys: list[Keys | None] = []
         for metric in metrics:
             known = n >= metric.first
-            keys.append((metric.keys(correct, n), metric.tolerance(n, source.questions)) if known else None)
+            if known:
+                keys.append((metric.keys(correct, n), metric.tolerance(n, source.questions)))
+            else:
+                keys.append(None)
         yield n, keys
 
 

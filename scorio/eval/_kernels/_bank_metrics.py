@@ -98,4 +98,8 @@ def _blend(x: Floats, y: Floats, x_power: float, y_power: float) -> Floats:
         value = np.power(x, x_power) * np.power(y, y_power)
     if y_power == 0.0:
         return value
-    return np.where(y == 0.0, 0.0 if y_power > 0.0 else np.inf, value)
+    if y_power > 0.0:
+        at_zero = 0.0
+    else:
+        at_zero = np.inf
+    return np.where(y == 0.0, at_zero, value)

@@ -190,10 +190,12 @@ def spectrum_at(grid: Nodes, k: int, scores: Floats) -> Floats:
     # rounding of the probabilities would else be all that distinguishes the nodes.
     usual = scores[np.rint(k * p).astype(np.int64)]
     if k <= _ALL_COUNTS:
-        block, reach = max(1, _BLOCK // (k + 1)), np.full(p.size, k)
+        block = max(1, _BLOCK // (k + 1))
+        reach = np.full(p.size, k)
     else:
         # By Bernstein's inequality counts beyond this reach have a probability below exp(-50).
-        block, reach = 16, np.ceil(10.0 * np.sqrt(k * p * np.exp(grid.log_q)) + 40.0).astype(np.int64)
+        block = 16
+        reach = np.ceil(10.0 * np.sqrt(k * p * np.exp(grid.log_q)) + 40.0).astype(np.int64)
     low = np.maximum(np.floor(k * p).astype(np.int64) - reach, 0)
     high = np.minimum(np.ceil(k * p).astype(np.int64) + reach, k) + 1
     if (high - low).sum() > _MOST_TERMS:
@@ -219,11 +221,19 @@ def auc_at(grid: Nodes, k: int) -> Floats:
     share = np.arange(1.0, k + 1.0) / k
     coefficients = np.full(k, 1.0 / (k - 1))
     coefficients[0] = coefficients[-1] = 0.5 / (k - 1)
-    series, term, power = np.zeros(x.size), np.ones(x.size), np.ones(k)
+    series = np.zeros(x.size)
+    term = np.ones(x.size)
+    power = np.ones(k)
     for m in range(1, 15):
         power *= share
         term *= np.where(near, x, 0.0) / m
-        series += term * ((power @ coefficients) * (1.0 if m % 2 else -1.0))
-    q, q_k, p = np.exp(grid.log_q), np.exp(-x), np.exp(grid.log_p)
+        if m % 2:
+            sign = 1.0
+        else:
+            sign = -1.0
+        series += term * ((power @ coefficients) * sign)
+    q = np.exp(grid.log_q)
+    q_k = np.exp(-x)
+    p = np.exp(grid.log_p)
     total = q * -np.expm1(-x) / np.maximum(p, np.finfo(np.float64).tiny)
     return np.where(near, series, 1.0 - (total - 0.5 * (q + q_k)) / (k - 1))

@@ -165,7 +165,10 @@ def bayes_mean(
     question_weights: Floats | None = None,
 ) -> Floats:
     """The mean of `bayes` alone."""
-    return _mean(counts if prior_counts is None else counts + prior_counts, 1, w, question_weights)
+    counted = counts
+    if prior_counts is not None:
+        counted = counts + prior_counts
+    return _mean(counted, 1, w, question_weights)
 
 
 def avg_mean(counts: Integers, w: Floats, question_weights: Floats | None = None) -> Floats:

@@ -170,7 +170,8 @@ def _integrated(function: Callable[[Nodes], Floats], trials: Counted, k: int, pr
 
     def moments(c: Ints, size: Ints) -> Moments:
         a, b = _beta(c, size, prior)
-        value, variance = np.empty(a.size), np.empty(a.size)
+        value = np.empty(a.size)
+        variance = np.empty(a.size)
         for rows, weights in posterior_weights(grid, a, b):
             value[rows] = (weights * values).sum(-1)
             variance[rows] = (weights * (values - value[rows, None]) ** 2).sum(-1)
@@ -186,7 +187,8 @@ def _joint_moments(grid: Nodes, functions: Floats, a: Floats, b: Floats) -> tupl
     for rows, weights in posterior_weights(grid, a, b):
         mean_x[rows] = (weights * x).sum(-1)
         mean_y[rows] = (weights * y).sum(-1)
-        dx, dy = x - mean_x[rows, None], y - mean_y[rows, None]
+        dx = x - mean_x[rows, None]
+        dy = y - mean_y[rows, None]
         var_x[rows] = (weights * dx * dx).sum(-1)
         var_y[rows] = (weights * dy * dy).sum(-1)
         covariance[rows] = (weights * dx * dy).sum(-1)
