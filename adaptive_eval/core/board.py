@@ -114,8 +114,8 @@ class SessionAnswers(Answers):
         for task, (weight, cells) in enumerate(zip(self.spec.task_weights, self.cells, strict=True)):
             nu = self.previous.with_prior(cells.counts, task) + 1.0
             total = nu.sum(axis=2)
-            a = nu @ cells.scores / total
-            b = nu @ cells.scores**2 / total
+            a = nu @ cells.scale.scores / total
+            b = nu @ cells.scale.scores**2 / total
             questions = cells.sequence.questions
             mu += weight * a.mean(axis=1)
             variance += weight**2 * ((b - a * a) / (total + 1.0)).sum(axis=1) / questions**2
@@ -131,7 +131,7 @@ class SessionAnswers(Answers):
 
     def missing(self, model: int) -> int:
         """Return the missing trials within a model's absorbed prefix."""
-        return sum(len(cells.missing[model]) for cells in self.cells)
+        return sum(int(cells.missing[model]) for cells in self.cells)
 
     def trial_counts(self) -> Ints:
         """Return the counted trials per model; of a reference, all its trials."""

@@ -240,7 +240,7 @@ def _with_missing(board: SessionAnswers, model: int, score: float) -> dict[str, 
     fall = rise = 0.0
     for weight, cells in zip(board.spec.task_weights, board.cells, strict=True):
         missing = cells.lost[model]
-        answered, total = cells.counts[model].sum(axis=1), cells.counts[model] @ cells.levels
+        answered, total = cells.counts[model].sum(axis=1), cells.counts[model] @ cells.scale.levels
         mean = _mean_of_means(total, answered)
         fall += weight * (mean - _mean_of_means(total, answered + missing))
         rise += weight * (_mean_of_means(total + missing, answered + missing) - mean)

@@ -584,7 +584,7 @@ class Session:
 
         cells, absent = self.board.cells, self.states.absent
         number = np.concatenate([one.counts.sum(axis=2) for one in cells], axis=1)
-        total = np.concatenate([one.counts @ one.levels for one in cells], axis=1)
+        total = np.concatenate([one.counts @ one.scale.levels for one in cells], axis=1)
         lost = np.concatenate([one.lost for one in cells], axis=1)
         for (model, task, question), times in absent.items():
             lost[model, self.spec.columns[task].start + question] -= times

@@ -344,7 +344,7 @@ class _VirtualRun:
         self._answers: list[list[int]] = [[] for _ in spec.models]
         self._copied: dict[tuple[int, int], int] = {}  # texts of possible copies, by model and index
         self._scores = {
-            task.name: cells.scores.tolist()
+            task.name: cells.scale.scores.tolist()
             for task, cells in zip(spec.tasks, session.board.cells, strict=True)
         }
 

@@ -355,7 +355,7 @@ def scores_until(spec: SessionSpec, board: SessionAnswers, steps: Ints) -> Float
             there = categories >= 0
             questions = cells.sequence.question(0, end)[there]
             count = np.bincount(questions)
-            total = np.bincount(questions, weights=cells.scores[categories[there]])
+            total = np.bincount(questions, weights=cells.scale.scores[categories[there]])
             seen = count > 0
             mean = (total[seen] / count[seen]).mean() if seen.any() else np.nan
             overall[model] += weight * mean

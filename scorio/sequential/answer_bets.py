@@ -172,7 +172,7 @@ class AnswerBets:
         self.first = np.asarray(first, dtype=np.int64)
         self.second = np.asarray(second, dtype=np.int64)
         self._by_question = target == "population"
-        self._counts = len(self.cells) == 1 and cells[0].binary and not self._by_question
+        self._counts = len(self.cells) == 1 and cells[0].scale.binary and not self._by_question
         of_question = np.array(weights) / [one.sequence.questions for one in cells]
         self._stake = of_question / of_question.max()
         pairs = self.first.size
@@ -293,7 +293,7 @@ class AnswerBets:
     ) -> tuple[Floats, Bools | None, Bools | None]:
         """Return differences of answers, 0 if none is bet on, and if one is lost, or copied."""
         cells = self.cells[task]
-        scores = self.cells[task].worth
+        scores = self.cells[task].scale.worth
         models = self.first[pairs], self.second[pairs]
         first, second = (cells.categories[side, start:stop] for side in models)
         gap = scores[first] - scores[second]
@@ -376,7 +376,7 @@ class AnswerBets:
         ends = []
         for models in (self.first, self.second):
             category = cells.categories[models[pairs], start:stop]
-            score = cells.worth[category]
+            score = cells.scale.worth[category]
             ends.append((np.where(category < 0, 0.0, score), np.where(category < 0, 1.0, score)))
         (least, most), (other_least, other_most) = ends
         return np.where(lost, least - other_most, 0.0), np.where(lost, most - other_least, 0.0)

@@ -45,7 +45,7 @@ from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target
 from scorio.sequential.control import StoredAnswers, control
 from scorio.sequential.evidence import MIXTURE
-from scorio.sequential.moments import Mark, fit_prior
+from scorio.sequential.moments import Mark
 from scorio.sequential.trial_bets import MOST, TrialBets, worst_lead
 from scorio.sequential.trial_sequence import RunSequence
 
@@ -177,7 +177,7 @@ class ScoreBets:
         tables = list(map(stakes, self.values.tolist()))
         self._sizes = np.array([size for size, _ in tables]).reshape(contrasts, 2 * SIZES)
         self._shares = np.array([share for _, share in tables]).reshape(contrasts, 2 * SIZES)
-        learns = len(cells) > 1 or not cells[0].binary
+        learns = len(cells) > 1 or not cells[0].scale.binary
         weight = np.repeat(self._weight, sizes)
         self._on_trials = [TrialBets(self.values, self._sizes, weight, learns=learns)]
         self._plain = self._on_trials[0].won
@@ -389,7 +389,7 @@ class ScoreBets:
             trials = n[:, part].astype(np.int64)
             sums = (total[:, part], squares[:, part])
             trials[~trials.any(axis=1)] = 1  # without any answer; what is fitted is not used then
-            prior = fit_prior(trials, *sums, *cells.category_moments)[:, None]
+            prior = cells.scale.prior(trials, *sums)[:, None]
             mean[:, part], noise[:, part] = prior.mean(trials, sums[0]), prior.variance(trials, *sums)
         mean = np.where(n > 0, mean, self.values[rows, None])
         lead = weight * (np.where(np.isfinite(score), score, mean) - mean)
@@ -456,7 +456,7 @@ class _Groups:
 
 def _with_missing(cells: Cells, categories: Integers) -> Floats:
     """Return scores: infinite of a lost or dropped trial, not a number of one that needed no answer."""
-    known = np.where(categories < 0, np.nan, cells.scores[np.maximum(categories, 0)])
+    known = np.where(categories < 0, np.nan, cells.scale.scores[np.maximum(categories, 0)])
     return np.where((categories == Mark.MISSING) | (categories == Mark.DROPPED), inf, known)
 
 

@@ -7,8 +7,6 @@ Bayes), ``u`` (uniform prior), ``G`` and ``R``. All are running sums, so a trial
 trials are absorbed with a fixed number of array operations.
 """
 
-from dataclasses import fields
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -16,20 +14,43 @@ from scorio.arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.copies import Copies
 from scorio.sequential.flips import Flips
 from scorio.sequential.moments import (
-    MOMENT_LEVELS,
     POOLED,
+    CategoryScale,
     Mark,
     PathBlock,
+    PathBuffer,
     ScorePrior,
-    avg_variance,
-    cell_sums,
-    fit_prior,
-    shares,
 )
 from scorio.sequential.rounds import Rounds, round_share
 from scorio.sequential.trial_sequence import TrialSequence
 
-_FIELDS = len(fields(PathBlock))
+
+class _Fit:
+    """The empirical-Bayes priors of the models of a task, and when they are fitted again."""
+
+    def __init__(self, models: int, scale: CategoryScale) -> None:
+        uniform = np.full(models, scale.p1), np.full(models, scale.p2)
+        self.prior = ScorePrior(np.full(models, POOLED), *uniform)
+        self.repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
+        self._fitted = np.zeros(models, dtype=np.int64)  # `repeated` at the last doubling
+
+    def until(self, models: Integers, start: int, repeated: Ints, questions: int) -> tuple[int, Integers]:
+        """Return how many steps to take at once, and the models to fit again after the last of them."""
+        if repeated.shape[1] == 1 and (start + 1) % questions and (start & (start + 1)):
+            doubled = repeated[:, 0] >= 2 * np.maximum(self._fitted[models], 1)
+            if not doubled.any():
+                return 1, models[:0]
+        steps = start + 1 + np.arange(repeated.shape[1])
+        due = (repeated == 0) & ((steps & (steps - 1)) == 0)
+        due |= repeated >= 2 * np.maximum(self._fitted[models], 1)[:, None]
+        due |= steps % questions == 0
+        first = np.flatnonzero(due.any(axis=0))
+        if first.size == 0:
+            return repeated.shape[1], models[:0]
+        at = int(first[0])
+        doubled = repeated[:, at] >= 2 * np.maximum(self._fitted[models], 1)
+        self._fitted[models[doubled]] = repeated[doubled, at]
+        return at + 1, models[due[:, at]]
 
 
 class Cells:
@@ -54,22 +75,18 @@ class Cells:
 
     Attributes
     ----------
+    scale : CategoryScale
+        What the categories are worth.
     counts : ndarray, shape (L, M, C + 1) or (L, M, 3)
         Category counts of every cell.
-    levels : ndarray of float, shape (C + 1,) or (3,)
-        The scores that are counted.
-    worth : ndarray of float, shape (C + 5,)
-        The score of each category, and 0 for each mark of a trial without an answer.
     progress : ndarray of int64, shape (L,)
         Steps of the sequence absorbed per model.
     categories : ndarray of int, the smallest that holds all, shape (L, capacity)
         The category at each absorbed step; :attr:`Mark.MISSING` if there was no answer.
-    copied : ndarray of bool, shape (L, capacity), or None
-        Steps whose answer may be a copy of an earlier one; None while there is none (:meth:`doubt`).
     exact : ndarray of bool, shape (L,)
         Models whose answers have no noise from here on: w = u = 0, G = R = ∞.
-    missing : list of list of int
-        Per model the steps without an answer.
+    missing : ndarray of int64, shape (L,)
+        Steps without an answer.
 
     Notes
     -----
@@ -94,53 +111,38 @@ class Cells:
         moments: bool = False,
     ) -> None:
         self.sequence = sequence
-        self.levels = MOMENT_LEVELS if moments else scores
-        self._take_scores(scores, moments)
-        self.models = models
+        self.scale = CategoryScale(scores, moments=moments)
         self.repeat_weight = repeat_weight
-        self._p1, self._p2 = self.category_moments
-        self.binary = scores.size == 2
-        self._zero_one = scores.tolist() == [0.0, 1.0]
-        self.counts = np.zeros((models, sequence.questions, self.levels.size), dtype=self.shares.dtype)
+        shape = (models, sequence.questions, self.scale.levels.size)
+        self.counts = np.zeros(shape, dtype=self.scale.shares.dtype)
         self.progress = np.zeros(models, dtype=np.int64)
         smallest = np.min_scalar_type(-1 - scores.size)
         self.categories = np.full((models, 64), Mark.MISSING, dtype=smallest)
-        self.copied: Bools | None = None
         self._copies = Copies(sequence.questions)
-        self.missing: list[list[int]] = [[] for _ in range(models)]
-        self._prior = ScorePrior(
-            np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2)
-        )
+        self.missing = np.zeros(models, dtype=np.int64)
+        self._fit = _Fit(models, self.scale)
         self._sums = np.zeros((9, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ², and of lost trials
         self.lost = np.zeros((models, sequence.questions), dtype=np.int32)
         self._paid = np.zeros((2, models, sequence.questions))  # trials of known cost, and their cost
-        self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
-        self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self.exact = np.zeros(models, dtype=bool)
         flip_scores = None
         if moments:
             flip_scores = scores
         self._flips = Flips(models, sequence.questions, greedy, level, flip_scores)
-        self._base = 0
-        self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
-        self.rounds = Rounds(sequence, scores, models, self.levels) if sequence.own_rounds else None
-
-    def _take_scores(self, scores: Floats, moments: bool) -> None:
-        self.scores = scores
-        self.worth = np.append(scores, [0.0] * -Mark.DROPPED)  # what has no answer scores nothing
-        self.shares = shares(scores, moments=moments)
-
-    def set_score(self, category: int, score: float) -> None:
-        """Let a category stand for a score, if scores are numbers of which not all are known before."""
-        if category >= self.scores.size:
-            self._take_scores(np.pad(self.scores, (0, self.scores.size)), moments=True)
-        self.scores[category] = self.worth[category] = score
-        self.shares[category] = shares(np.array([score]), moments=True)[0]
+        self._path = PathBuffer(models)
+        self.rounds: Rounds | None = None
+        if sequence.own_rounds:
+            self.rounds = Rounds(sequence, scores, models, self.scale.levels)
 
     @property
-    def category_moments(self) -> tuple[float, float]:
-        """Mean score and mean squared score of a uniformly drawn category."""
-        return float(self.levels.mean()), float((self.levels**2).mean())
+    def models(self) -> int:
+        """Number of models L."""
+        return len(self.counts)
+
+    @property
+    def copied(self) -> Bools | None:
+        """Steps whose answer may be a copy, shape (L, capacity); None while there is none (:meth:`doubt`)."""
+        return self._copies.marked
 
     @property
     def asked(self) -> Ints:
@@ -173,8 +175,8 @@ class Cells:
         """
         if categories.size == 0:
             return
-        if categories.min() < Mark.DROPPED or categories.max() >= self.scores.size:
-            raise ValueError(f"categories must lie in -1..{self.scores.size - 1}, got {categories}")
+        if categories.min() < Mark.DROPPED or categories.max() >= self.scale.scores.size:
+            raise ValueError(f"categories must lie in -1..{self.scale.scores.size - 1}, got {categories}")
         start = int(self.progress[models[0]])
         if (self.progress[models] != start).any():
             raise ValueError("models absorbed together must be at the same step")
@@ -182,9 +184,7 @@ class Cells:
         self._reserve(stop)
         self.categories[models, start:stop] = categories
         missing = (categories == Mark.MISSING) | (categories == Mark.DROPPED)
-        if missing.any():
-            for row, model in enumerate(models.tolist()):
-                self.missing[model].extend((start + np.flatnonzero(missing[row])).tolist())
+        self.missing[models] += missing.sum(axis=1)
         for begin, end in self.pieces(start, stop):
             part = categories[:, begin - start : end - start]
             if costs is not None:
@@ -202,9 +202,7 @@ class Cells:
     def doubt(self, model: int, step: int, text: int = 0) -> None:
         """Note, before a step is absorbed, that its answer may be a copy of one with the same `text`."""
         self._reserve(step + 1)
-        if self.copied is None:
-            self.copied = np.zeros(self.categories.shape, dtype=np.bool_)
-        self.copied[model, step] = True
+        self._copies.mark(model, step, self.categories.shape)
         self._copies.doubt(model, step, text)
 
     def _absorb_copies(self, models: Integers, stop: int) -> None:
@@ -270,14 +268,14 @@ class Cells:
         questions = self.sequence.questions_of(models, start, stop)
         row, column = np.nonzero(categories >= 0)
         at = (models[row], questions[row, column])
-        np.add.at(self.counts, at, self.shares[categories[row, column]])
+        np.add.at(self.counts, at, self.scale.shares[categories[row, column]])
         row, column = np.nonzero(categories == Mark.MISSING)
         np.add.at(self.lost, (models[row], questions[row, column]), 1)
         seen = np.maximum(sums[4], 1.0)
         self._sums[:, models] = sums[:, :, -1]
         self._sums[:2, models] *= seen[:, -1]
         self._mark_exact(models, sums)
-        self._keep(models, start, sums)
+        self._path.keep(models, start, sums)
 
     def _absorb_distinct(self, models: Integers, start: int, categories: Integers) -> int:
         """Absorb steps that ask different questions, up to the next refit; return how many."""
@@ -289,8 +287,8 @@ class Cells:
         counts = self.counts[rows, questions]
         n0 = np.rint(counts.sum(axis=2)).astype(np.int64)
         present = categories >= 0
-        repeated = self._repeated[rows] + (present & (n0 == 1)).cumsum(axis=1)
-        length, refit = self._until_refit(models, start, repeated)
+        repeated = self._fit.repeated[rows] + (present & (n0 == 1)).cumsum(axis=1)
+        length, refit = self._fit.until(models, start, repeated, self.sequence.questions)
         if length < categories.shape[1]:
             questions = questions[:length]
             categories = categories[:, :length]
@@ -298,25 +296,25 @@ class Cells:
             counts = counts[:, :length]
             n0 = n0[:, :length]
             repeated = repeated[:, :length]
-        self._repeated[models] = repeated[:, -1]
+        self._fit.repeated[models] = repeated[:, -1]
         # Before and after the step, stacked: few calls on small arrays are what a live run pays for.
         n = np.empty((2, *n0.shape), dtype=np.int64)
         n[0], n[1] = n0, n0 + present
-        if self._zero_one:
+        if self.scale.zero_one:
             sx = sxx = np.empty(n.shape)
             sx[0], sx[1] = counts[:, :, 1], counts[:, :, 1] + (categories == 1)
         else:
             sx = np.empty(n.shape)
             sxx = np.empty(n.shape)
-            sx[0], sxx[0] = counts @ self.levels, counts @ self.levels**2
-            gain = self.worth[categories]
+            sx[0], sxx[0] = counts @ self.scale.levels, counts @ self.scale.levels**2
+            gain = self.scale.worth[categories]
             sx[1], sxx[1] = sx[0] + gain, sxx[0] + gain**2
         many = np.maximum(n, 1)
         y = sx / many
-        v = self._prior[rows].variance(n, sx, sxx)
+        v = self._fit.prior[rows].variance(n, sx, sxx)
         fresh = n0 == 0
         terms = np.empty((5, *n.shape))
-        terms[0], terms[1], terms[2] = v / many, self._avg_variance(n, sx, sxx), n * v
+        terms[0], terms[1], terms[2] = v / many, self.scale.avg_variance(n, sx, sxx), n * v
         terms[3], terms[4] = y, y * y
         terms[0, 0][fresh] = 0.0
         gained = terms[:, 1] - terms[:, 0]
@@ -331,7 +329,7 @@ class Cells:
             deltas[7:, :, 1:] = self._lost_shares(rows, questions, categories == Mark.MISSING, n, y)
         path = deltas.cumsum(axis=2)[:, :, 1:]
         self._sums[:, models] = path[:, :, -1]
-        self.counts[rows, questions] = counts + self.shares[categories]
+        self.counts[rows, questions] = counts + self.scale.shares[categories]
         if refit.size:
             self._refit(refit, self._seen_questions(start + length))
             path[:, :, -1] = self._sums[:, models]
@@ -341,16 +339,8 @@ class Cells:
         values = np.concatenate([means, path[:2] / seen, path[2:]])
         self._flips.apply(models, values[2:], limits)
         self._mark_exact(models, values[2:])
-        self._keep(models, start, values)
+        self._path.keep(models, start, values)
         return length
-
-    def _keep(self, models: Integers, start: int, values: Floats) -> None:
-        """Keep the last fields of the path from step `start` on, shape (fields, I, K)."""
-        begin = start - self._base
-        forgotten = max(-begin, 0)  # a straggler may stand where the path is already forgotten
-        kept = values[:, :, forgotten:]
-        begin += forgotten
-        self._path[-len(values) :, models, begin : begin + kept.shape[2]] = kept
 
     def _lost_shares(
         self, rows: Integers, questions: Integers, lost: Bools, n: Integers, y: Floats
@@ -369,34 +359,12 @@ class Cells:
             sums[:2, without], sums[2:4, without] = 0.0, np.inf
             sums[7:, without] = 0.0  # a repeat that is lost would have been the same
 
-    def _until_refit(self, models: Integers, start: int, repeated: Ints) -> tuple[int, Integers]:
-        """Return how many steps to take at once, and the models to fit again after the last of them."""
-        if repeated.shape[1] == 1 and (start + 1) % self.sequence.questions and (start & (start + 1)):
-            doubled = repeated[:, 0] >= 2 * np.maximum(self._fitted[models], 1)
-            if not doubled.any():
-                return 1, models[:0]
-        steps = start + 1 + np.arange(repeated.shape[1])
-        due = (repeated == 0) & ((steps & (steps - 1)) == 0)
-        due |= repeated >= 2 * np.maximum(self._fitted[models], 1)[:, None]
-        due |= steps % self.sequence.questions == 0
-        first = np.flatnonzero(due.any(axis=0))
-        if first.size == 0:
-            return repeated.shape[1], models[:0]
-        at = int(first[0])
-        doubled = repeated[:, at] >= 2 * np.maximum(self._fitted[models], 1)
-        self._fitted[models[doubled]] = repeated[doubled, at]
-        return at + 1, models[due[:, at]]
-
     def _seen_questions(self, steps: int) -> Integers | slice:
         """Return the questions among the first `steps` steps."""
         seen = self.sequence.seen(steps)
         if seen == self.sequence.questions:
             return slice(None)
         return self.sequence.order[:seen]
-
-    def _avg_variance(self, n: Integers, sx: Floats, sxx: Floats) -> Floats:
-        """Variance of avg@N of each cell; 0 if n = 0."""
-        return avg_variance(n, sx, sxx, self.levels.size, self._p1, self._p2)
 
     def _refit(self, models: Integers, questions: Integers | slice) -> None:
         """Fit the priors of models again and recompute their sums, which also clears rounding.
@@ -409,14 +377,14 @@ class Cells:
         if not answered.all():
             models = models[answered]
             counts = counts[answered]
-        n, sx, sxx = cell_sums(counts, self.levels)
-        prior = fit_prior(n, sx, sxx, self._p1, self._p2)
-        self._prior[models] = prior
+        n, sx, sxx = self.scale.sums(counts)
+        prior = self.scale.prior(n, sx, sxx)
+        self._fit.prior[models] = prior
         v = prior[:, None].variance(n, sx, sxx)
         asked = n > 0
         many = np.maximum(n, 1)
         y = sx / many
-        noise = np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx), n * v
+        noise = np.where(asked, v / many, 0.0), self.scale.avg_variance(n, sx, sxx), n * v
         terms = (*noise, n - asked, asked, y, y**2)
         self._sums[:7, models] = [term.sum(axis=1) for term in terms]
 
@@ -460,17 +428,17 @@ class Cells:
 
     def noise(self, model: int) -> tuple[Floats, Floats, Floats]:
         """Return mean score ȳ, v/n and u of each question for one model, each 0 if it has no trial."""
-        n, sx, sxx = cell_sums(self.counts[model], self.levels)
-        v = self._prior[[model]].variance(n, sx, sxx)
+        n, sx, sxx = self.scale.sums(self.counts[model])
+        v = self._fit.prior[[model]].variance(n, sx, sxx)
         asked = n > 0
         many = np.maximum(n, 1)
-        return sx / many, np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx)
+        return sx / many, np.where(asked, v / many, 0.0), self.scale.avg_variance(n, sx, sxx)
 
     def mean_noise(self) -> Floats:
         """Return each model's one-trial variance, the mean over the questions asked; 0 without noise."""
-        n, sx, sxx = cell_sums(self.counts, self.levels)
+        n, sx, sxx = self.scale.sums(self.counts)
         asked = n > 0
-        v = np.where(asked, self._prior[:, None].variance(n, sx, sxx), 0.0)
+        v = np.where(asked, self._fit.prior[:, None].variance(n, sx, sxx), 0.0)
         return np.where(self.exact, 0.0, v.sum(axis=1) / np.maximum(asked.sum(axis=1), 1))
 
     def variance_by_rounds(self) -> Floats:
@@ -480,8 +448,8 @@ class Cells:
         asked = self.counts.any(axis=(1, 2))
         share = np.ones(self.models)
         if asked.any():
-            sums = cell_sums(self.counts[asked], self.levels)
-            share[asked] = round_share(fit_prior(*sums, self._p1, self._p2))
+            sums = self.scale.sums(self.counts[asked])
+            share[asked] = round_share(self.scale.prior(*sums))
         root = np.sqrt(self.cost(np.arange(self.models)))
         return np.asarray(share * root.mean(axis=1) * (1.0 / root).mean(axis=1))
 
@@ -492,15 +460,13 @@ class Cells:
 
         The steps must have been absorbed and not yet forgotten (:meth:`forget`).
         """
-        if start < self._base:
-            raise ValueError(f"steps before {self._base} are forgotten, asked from {start}")
-        part = np.ascontiguousarray(self._path[:, :, start - self._base : stop - self._base])
+        part = np.ascontiguousarray(self._path.part(start, stop))
         return PathBlock(*part.take(models, axis=1))
 
     def path_of_some(self, models: Integers, start: int, stop: int, only: Bools) -> PathBlock:
         """Return :meth:`path` within a round, of some questions of each model, shape (models, M)."""
         assert self.rounds is not None
-        path = self._path[:, models, start - self._base : stop - self._base].copy()
+        path = self._path.part(start, stop)[:, models].copy()
         known = self.rounds.begun(start).known(models)
         for row in np.flatnonzero((known != only).any(axis=1)).tolist():
             model = int(models[row])
@@ -528,26 +494,12 @@ class Cells:
 
     def forget(self, before: int) -> None:
         """Allow the per-step quantities before step `before` to be dropped; counts and categories stay."""
-        width = self._path.shape[2]
-        if before - self._base < max(256, width // 2):
-            return
-        shift = before - self._base
-        kept = np.zeros((_FIELDS, self.models, max(64, width - shift)))
-        kept[:, :, : max(width - shift, 0)] = self._path[:, :, shift:]
-        self._path = kept
-        self._base = before
+        self._path.forget(before)
 
     def _reserve(self, stop: int) -> None:
         if stop > self.categories.shape[1]:
             grown = np.full((self.models, stop + stop // 2), Mark.MISSING, dtype=self.categories.dtype)
             grown[:, : self.categories.shape[1]] = self.categories
             self.categories = grown
-            if self.copied is not None:
-                more = ((0, 0), (0, grown.shape[1] - self.copied.shape[1]))
-                self.copied = np.pad(self.copied, more)
-        width = stop - self._base
-        have = self._path.shape[2]
-        if width > have:
-            wider = np.zeros((_FIELDS, self.models, width + width // 4 + 64))
-            wider[:, :, :have] = self._path
-            self._path = wider
+            self._copies.reserve(grown.shape[1])
+        self._path.reserve(stop)

@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 from scorio.arrays import Bools, Floats, Integers
 from scorio.sequential.cells import Cells
 from scorio.sequential.evidence import log_mean
-from scorio.sequential.moments import cell_sums
 
 ON_CLUSTERS = 0.9
 """Share of the stake of a pair that is bet on clusters of questions."""
@@ -110,7 +109,7 @@ def cluster_spread(cells: Cells, clusters: ArrayLike | None) -> Spread | None:
     """Return the spread of all models' present scores over clusters, for ``score_block``."""
     if clusters is None:
         return None
-    number, total, _ = cell_sums(cells.counts, cells.levels)
+    number, total, _ = cells.scale.sums(cells.counts)
     means = total / np.maximum(number, 1)
     sums = ClusterSums(np.asarray(clusters), number.shape[1], len(number), centred=True)
     return sums.spread_of(means, number > 0)

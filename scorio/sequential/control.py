@@ -55,7 +55,7 @@ def stored_answers(cells: Sequence[Cells], asked: int) -> StoredAnswers | None:
     if not len(counts[0]):
         return None
     trials = [table.sum(axis=2) for table in counts]
-    total = [table @ one.levels for table, one in zip(counts, cells, strict=True)]
+    total = [table @ one.scale.levels for table, one in zip(counts, cells, strict=True)]
     return StoredAnswers(np.concatenate(trials, axis=1), np.concatenate(total, axis=1))
 
 

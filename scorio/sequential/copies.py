@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio.arrays import Floats, Integers, Ints, floats
+from scorio.arrays import Bools, Floats, Integers, Ints, floats
 from scorio.sequential.moments import PathBlock
 
 _TERMS = 6
@@ -97,7 +97,19 @@ class Copies:
     """
 
     questions: int
+    marked: Bools | None = None  # steps whose answer may be a copy, by model; None while there is none
     _models: dict[int, _OfModel] = field(default_factory=dict)
+
+    def mark(self, model: int, step: int, shape: tuple[int, ...]) -> None:
+        """Mark a step of a model, among so many models and steps."""
+        if self.marked is None:
+            self.marked = np.zeros(shape, dtype=np.bool_)
+        self.marked[model, step] = True
+
+    def reserve(self, steps: int) -> None:
+        """Have room for marks of so many steps."""
+        if self.marked is not None:
+            self.marked = np.pad(self.marked, ((0, 0), (0, steps - self.marked.shape[1])))
 
     def doubt(self, model: int, step: int, text: int) -> None:
         """Note that the answer of a model at a step may be a copy: an earlier one has the same text."""

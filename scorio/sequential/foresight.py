@@ -100,7 +100,7 @@ class Foresight:
                 latest.g[stored, 0] * share_left,
                 np.minimum(latest.r[stored, 0], left),
             )
-            exact = cells.binary and not latest.r[stored, 0]
+            exact = cells.scale.binary and not latest.r[stored, 0]
             guard = 0.0 if exact else self._guard
             least = contrast_variance(square, guard, questions, len(there), remaining, target)
             variance += weight**2 * float(least)
@@ -153,8 +153,8 @@ class Foresight:
         place = np.concatenate(places)
         category = np.concatenate(categories)
         known = category >= 0
-        np.add.at(counts.reshape(-1, counts.shape[2]), place[known], cells.shares[category[known]])
-        return counts.sum(axis=2), counts @ cells.levels, counts @ cells.levels**2
+        np.add.at(counts.reshape(-1, counts.shape[2]), place[known], cells.scale.shares[category[known]])
+        return counts.sum(axis=2), counts @ cells.scale.levels, counts @ cells.scale.levels**2
 
 
 def _products(one: Floats, other: Floats) -> Floats:

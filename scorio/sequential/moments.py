@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -184,6 +184,64 @@ def avg_variance(n: Integers | Floats, sx: Floats, sxx: Floats, size: int, p1: f
     return scale**2 * (b - a * a) / (total + 1.0)
 
 
+class CategoryScale:
+    """What the categories of a task are worth.
+
+    Parameters
+    ----------
+    scores : ndarray of float, shape (C + 1,)
+        Score of each category in [0, 1], see :func:`unit_scores`.
+    moments : bool
+        Whether scores are numbers, so that the counts are those of :func:`shares`.
+
+    Attributes
+    ----------
+    levels : ndarray of float, shape (C + 1,) or (3,)
+        The scores that are counted.
+    worth : ndarray of float, shape (C + 5,)
+        The score of each category, and 0 for each mark of a trial without an answer.
+    shares : ndarray
+        What one answer of each category adds to the counts.
+    p1, p2 : float
+        Mean score and mean squared score of a uniformly drawn category.
+    """
+
+    def __init__(self, scores: Floats, *, moments: bool) -> None:
+        if moments:
+            self.levels = MOMENT_LEVELS
+        else:
+            self.levels = scores
+        self.p1 = float(self.levels.mean())
+        self.p2 = float((self.levels**2).mean())
+        self.binary = scores.size == 2
+        self.zero_one = scores.tolist() == [0.0, 1.0]
+        self._take(scores, moments)
+
+    def _take(self, scores: Floats, moments: bool) -> None:
+        self.scores = scores
+        self.worth = np.append(scores, [0.0] * -Mark.DROPPED)  # what has no answer scores nothing
+        self.shares = shares(scores, moments=moments)
+
+    def set_score(self, category: int, score: float) -> None:
+        """Let a category stand for a score, if scores are numbers of which not all are known before."""
+        if category >= self.scores.size:
+            self._take(np.pad(self.scores, (0, self.scores.size)), moments=True)
+        self.scores[category] = self.worth[category] = score
+        self.shares[category] = shares(np.array([score]), moments=True)[0]
+
+    def sums(self, counts: NDArray[Any]) -> tuple[Ints, Floats, Floats]:
+        """Return :func:`cell_sums` of cells."""
+        return cell_sums(counts, self.levels)
+
+    def prior(self, n: Integers, sx: Floats, sxx: Floats) -> ScorePrior:
+        """Return :func:`fit_prior` of cells with these sums."""
+        return fit_prior(n, sx, sxx, self.p1, self.p2)
+
+    def avg_variance(self, n: Integers, sx: Floats, sxx: Floats) -> Floats:
+        """Return :func:`avg_variance` of cells with these sums; 0 if n = 0."""
+        return avg_variance(n, sx, sxx, self.levels.size, self.p1, self.p2)
+
+
 @dataclass(frozen=True, slots=True)
 class PathBlock:
     """What a pair reads of some models: running moments at each step of a piece of their trial sequence.
@@ -244,3 +302,45 @@ class PathBlock:
         fall = self.lost_score + unanswered * mean
         rise = self.lost - self.lost_score + unanswered * (1.0 - mean)
         return mean - fall / number, mean + rise / number
+
+
+class PathBuffer:
+    """The fields of :class:`PathBlock` of all models of a task, at the steps that are not forgotten yet."""
+
+    def __init__(self, models: int) -> None:
+        self._base = 0
+        self._values = np.zeros((len(fields(PathBlock)), models, 64))
+
+    def part(self, start: int, stop: int) -> Floats:
+        """Return the fields of all models at steps ``start .. stop-1``, which must not be forgotten."""
+        if start < self._base:
+            raise ValueError(f"steps before {self._base} are forgotten, asked from {start}")
+        return self._values[:, :, start - self._base : stop - self._base]
+
+    def keep(self, models: Integers, start: int, values: Floats) -> None:
+        """Keep the last fields of some models from step `start` on, shape (fields, I, K)."""
+        begin = start - self._base
+        forgotten = max(-begin, 0)  # a straggler may stand where the path is already forgotten
+        kept = values[:, :, forgotten:]
+        begin += forgotten
+        self._values[-len(values) :, models, begin : begin + kept.shape[2]] = kept
+
+    def reserve(self, stop: int) -> None:
+        """Have room for the steps before `stop`."""
+        width = stop - self._base
+        number, models, have = self._values.shape
+        if width > have:
+            wider = np.zeros((number, models, width + width // 4 + 64))
+            wider[:, :, :have] = self._values
+            self._values = wider
+
+    def forget(self, before: int) -> None:
+        """Allow the steps before `before` to be dropped."""
+        number, models, width = self._values.shape
+        shift = before - self._base
+        if shift < max(256, width // 2):
+            return
+        kept = np.zeros((number, models, max(64, width - shift)))
+        kept[:, :, : max(width - shift, 0)] = self._values[:, :, shift:]
+        self._values = kept
+        self._base = before

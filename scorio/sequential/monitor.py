@@ -77,7 +77,7 @@ class _Intake:
             )
         if number not in self._known:
             self._known[number] = len(self._known)
-            cells.set_score(self._known[number], float(self.scale.unit(number)))
+            cells.scale.set_score(self._known[number], float(self.scale.unit(number)))
         return self._known[number]
 
 
@@ -353,7 +353,7 @@ class ScoreMonitor:
         made = answers.complete[0]
         if made < answers.cells[0].sequence.questions:
             return
-        self._intake.scale = replace(self._intake.scale, scores=answers.cells[0].scores)
+        self._intake.scale = replace(self._intake.scale, scores=answers.cells[0].scale.scores)
         self._course = self._stream(2 * made)
         self._course.board.answers.extend(answers.answers[:, :made].astype(np.int64))
         self._course.read()

@@ -34,7 +34,6 @@ from scorio.sequential.evidence import (
     tie_variance,
 )
 from scorio.sequential.fold import Levels
-from scorio.sequential.moments import cell_sums
 from scorio.sequential.trial_sequence import MAX_REPEATS, REPEAT_EVERY
 
 MOMENTS = 48
@@ -229,7 +228,7 @@ def noise_of(cells: Cells) -> tuple[Floats, Floats]:
 
 def covariance_of(cells: Cells, noise: Floats) -> Floats:
     """Return the covariance of the models' chances over the questions that each two have answered."""
-    n, total, _ = cell_sums(cells.counts, cells.levels)
+    n, total, _ = cells.scale.sums(cells.counts)
     seen = (n > 0).astype(np.float64)
     many = np.maximum(n, 1)
     means = total / many
@@ -606,7 +605,7 @@ def _contrasts_of(board: Board, rows: Ints) -> OpenContrasts:
     contrasts = board.contrasts
     levels = board.fold.levels
     single = contrasts.single[rows]
-    binary = not single.any() and all(cells.binary for cells in board.answers.cells)
+    binary = not single.any() and all(cells.scale.binary for cells in board.answers.cells)
     late = np.where(single, levels.tie(0), levels.guard)
     squares, stake = board.courses.bet_squares(rows)
     early = late

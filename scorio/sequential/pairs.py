@@ -158,7 +158,7 @@ class Reader(ABC):
         variance = guarded
         # Without repeats, right-or-wrong outcomes of a sample are iid, for which κ = 0 is a theorem. The
         # questions of a benchmark come without replacement, for which it was simulated.
-        if self.cells.binary and self._clusters is None and single.any():
+        if self.cells.scale.binary and self._clusters is None and single.any():
             plain = contrast_variance(square, 0.0, questions, total, noise, self.target)
             variance = np.where(single, plain, guarded)
         avg_variance = noise[1] / questions
@@ -174,7 +174,7 @@ class Reader(ABC):
 
         It is the squared size of a difference that is not 0: 1 if answers are right or wrong.
         """
-        if self.cells.binary:
+        if self.cells.scale.binary:
             return np.ones(1)
         sums = running(self._firsts[:, contrasts], np.stack([first**2, first**4]))
         self._firsts[:, contrasts] = sums[:, :, -1]

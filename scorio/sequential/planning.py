@@ -171,7 +171,7 @@ def forecast(
         latest.mean[:, 0], start.repeat(2), covariance_of(cells, noise), noise, none, none + 1.0, questions
     )
     early = late
-    if cells.binary:
+    if cells.scale.binary:
         early = 0.0 * late
     bets = AnswerBets([cells], RunSequence.of_task(sequence), [1.0], [0], [1])
     bets.read(np.zeros(1, dtype=np.int64), 0, steps)

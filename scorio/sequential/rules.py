@@ -310,7 +310,7 @@ class ExactReader:
         a = self.cells.categories[self.first[pairs, None], steps]
         b = self.cells.categories[self.second[pairs, None], steps]
         whole = np.asarray((np.minimum(a, b) >= 0).all(axis=1))
-        half = 0.5 * (self.cells.scores[np.maximum(a, 0)] - self.cells.scores[np.maximum(b, 0)])
+        half = 0.5 * (self.cells.scale.scores[np.maximum(a, 0)] - self.cells.scale.scores[np.maximum(b, 0)])
         expected = self._past[pairs[:, None], questions] / max(number, 1)
         self._total[pairs] += np.where(whole, half.sum(axis=1), 0.0)
         self._spread[pairs] += np.where(whole, ((half - expected) ** 2).sum(axis=1), 0.0)

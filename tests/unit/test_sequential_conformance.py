@@ -174,7 +174,7 @@ def test_every_tie_takes_the_variance_of_the_score_test_times_one_factor(scores,
     n = np.arange(1, steps + 1) if target == "benchmark" else block.questions[0]
     first = np.flatnonzero(sequence.repeats(0, steps) == 0)
     asked = sequence.question(0, steps)[first]
-    said = cells.scores[cells.categories[:, :steps]]
+    said = cells.scale.scores[cells.categories[:, :steps]]
     assert len(set(asked.tolist())) == size
     single = np.zeros(steps)
     single[first] = said[0, first] - said[1, first]
