@@ -149,3 +149,14 @@ def credibility(confidence: Any) -> float:
 def beta_prior(alpha0: Any, beta0: Any) -> tuple[float, float]:
     """Check the parameters of a Beta prior."""
     return positive("alpha0", alpha0), positive("beta0", beta0)
+
+
+def most_unpacked(size: int) -> int:
+    """Return to how many bytes a compressed file of `size` bytes may unpack: 1 GiB, or 200 times as many.
+
+    Examples
+    --------
+    >>> most_unpacked(10), most_unpacked(10**7)
+    (1073741824, 2000000000)
+    """
+    return max(2**30, 200 * size)

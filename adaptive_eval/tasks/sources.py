@@ -122,21 +122,33 @@ def _from_hub(
         path = str(base / Path(name).expanduser())
     if is_folder and not Path(path).is_dir():
         raise DatasetError(f"{HUB}{name}: there is no such folder ({path})", code="dataset/not-found")
-    if is_folder and any((Path(path) / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
-        yield from _saved(datasets, path, split)
-        return
+    is_saved = is_folder and any((Path(path) / mark).is_file() for mark in ("dataset_dict.json", "state.json"))
     unreachable = None if is_folder else _go_offline_where_unreachable(datasets)
     if is_folder:
         revision = None
     try:
-        if not isinstance(subset, tuple):
-            yield from _rows(datasets.load_dataset(path, subset, split=split, revision=revision))
-            return
-        for one in subset:
-            for row in _rows(datasets.load_dataset(path, one, split=split, revision=revision)):
-                yield {"subset": one, **row}
+        if is_saved:
+            yield from _saved(datasets, path, split)
+        elif not isinstance(subset, tuple):
+            yield from _rows(_loaded(datasets, path, subset, split, revision))
+        else:
+            for one in subset:
+                for row in _rows(_loaded(datasets, path, one, split, revision)):
+                    yield {"subset": one, **row}
     except (errors.DatasetsError, ValueError, OSError, RuntimeError) as error:
         raise _not_loaded(f"{name} (split {split!r})", error, unreachable) from None
+
+
+def _loaded(datasets: Any, path: str, subset: str | None, split: str, revision: str | None) -> Any:
+    """Load a dataset after a look at what its files unpack to."""
+    from adaptive_eval.tasks.unpacking import require_bounded_file
+
+    builder = datasets.load_dataset_builder(path, subset, revision=revision)
+    if not Path(builder.cache_dir).is_dir():  # otherwise it was prepared before
+        files = getattr(builder.config, "data_files", None) or {}
+        for file in {str(file) for of_split in files.values() for file in of_split}:
+            require_bounded_file(Path(datasets.DownloadManager().download(file)))
+    return datasets.load_dataset(path, subset, split=split, revision=revision)
 
 
 def is_pinned(dataset: str, revision: str | None) -> bool:
@@ -201,6 +213,10 @@ def _go_offline_where_unreachable(datasets: Any) -> str | None:
 
 def _saved(datasets: Any, path: str, split: str) -> Iterator[Any]:
     """Yield the rows of what ``save_to_disk`` has written."""
+    from adaptive_eval.tasks.unpacking import require_bounded_file
+
+    for file in Path(path).rglob("*.arrow"):
+        require_bounded_file(file)
     loaded = datasets.load_from_disk(path)
     if isinstance(loaded, datasets.DatasetDict):
         if split not in loaded:

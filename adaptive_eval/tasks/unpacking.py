@@ -1,14 +1,23 @@
 """A bound on what a compressed file unpacks to: a few kB from a stranger may unpack to more than memory."""
 
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+from typing import IO, Any, NamedTuple
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 import zstandard
 
-from adaptive_eval.errors import DatasetError
+from adaptive_eval.errors import DatasetError, library
+from adaptive_eval.tasks.arrow_batches import FILE_MARK, STREAM_MARK, has_compressed_rows
+from adaptive_eval.tasks.parquet_pages import pages
 
 ALWAYS = 2**30
 """Bytes to which any file may unpack: a small file that repeats a prompt in each row stays below."""
@@ -24,6 +33,8 @@ _ZSTANDARD = 93
 
 _PIECE = 2**20
 _ROWS = 2**16
+_AT_ONCE = 8
+"""Of texts that share their beginnings, this part of the bound is read at once."""
 
 
 def most_bytes(path: Path) -> int:
@@ -77,26 +88,87 @@ def require_bounded_zip(path: Path, unread: str | None = None) -> None:
                     require_bounded_stream(path, file, one.compress_size)
 
 
+_READERS: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+    b"\x28\xb5\x2f\xfd": zstandard.open,
+}
+"""What reads a compressed file, by its first bytes."""
+
+_HEADER, _COMPRESSION = 2, 3
+"""Fields of a message of Arrow (``Message.fbs``), and of a batch of rows in it."""
+
+
+_DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError, BadZipFile)
+
+
+def require_bounded_file(path: Path) -> None:
+    """Refuse a file that the library datasets would unpack to more than it may, by what its first bytes say.
+
+    Of a damaged file, the library says what is wrong.
+
+    Raises
+    ------
+    ValueError, OSError
+        If a damaged file of Parquet or Arrow cannot be bounded.
+    """
+    with path.open("rb") as file:
+        begin = file.read(6)
+    if begin.startswith(b"PAR1"):
+        parquet = library("pyarrow.parquet", "reading Parquet", "pyarrow")
+        require_bounded_parquet(path, parquet, parquet.ParquetFile(path))
+    elif begin.startswith((FILE_MARK, STREAM_MARK)):
+        if has_compressed_rows(library("pyarrow", "reading Arrow", "pyarrow"), path):
+            words = "its rows are compressed, and nothing says what they unpack to; write them as Parquet"
+            raise DatasetError(f"{path}: {words}")
+    with suppress(*_DAMAGED):
+        if begin.startswith(b"PK\3\4"):
+            require_bounded_zip(path)
+        for mark, reader in _READERS.items():
+            if begin.startswith(mark):
+                with reader(path) as unpacked:
+                    require_bounded_stream(path, unpacked)
+
+
 def require_bounded_parquet(path: Path, parquet: ModuleType, file: Any) -> None:
-    """Refuse a Parquet file by the sizes that it says, and by texts that are stored once for many rows."""
+    """Refuse a Parquet file by the sizes of its pages, and by texts that are stored once for many rows."""
     about, most = file.metadata, most_bytes(path)
-    unpacked, repeated = 0, list[tuple[int, str, int]]()
-    for number in range(about.num_row_groups):
-        for place in range(about.num_columns):
-            chunk, column = about.row_group(number).column(place), about.schema.column(place)
-            size = chunk.total_uncompressed_size
-            counted = max(size, chunk.num_values * max(8, column.length or 0))
+    unpacked, repeated = 0, list[_Repeated]()
+    with path.open("rb") as opened:
+        for group, place in product(range(about.num_row_groups), range(about.num_columns)):
+            chunk, column = about.row_group(group).column(place), about.schema.column(place)
+            try:
+                found = [*pages(opened, chunk)]
+            except (IndexError, KeyError, ValueError, OSError):
+                words = f"column {column.path!r} has a page whose header cannot be read"
+                raise DatasetError(f"{path}: not readable as Parquet: {words}") from None
+            size = max(chunk.total_uncompressed_size, sum(page.size for page in found))
+            values = max(chunk.num_values, sum(page.values for page in found))
+            counted = max(size, values * max(8, column.length or 0))
             unpacked += counted
             is_text = column.physical_type == "BYTE_ARRAY" and column.logical_type.type != "DECIMAL"
-            if is_text and chunk.has_dictionary_page and chunk.num_values * size > most:
-                repeated.append((number, column.path, counted))
+            shares = any(page.shares_beginnings for page in found)
+            if is_text and (shares or chunk.has_dictionary_page) and values * size > most:
+                rows = max(1, most // size // _AT_ONCE) if shares else _ROWS
+                repeated.append(_Repeated(group, column.path, counted, rows, shares))
     require_bounded(path, unpacked)
-    for number, name, counted in repeated:
-        texts = parquet.ParquetFile(path, read_dictionary=[name])
-        unpacked -= counted
-        for batch in texts.iter_batches(_ROWS, row_groups=[number], columns=[name]):
+    for one in repeated:
+        texts = parquet.ParquetFile(path, read_dictionary=[] if one.shares_beginnings else [one.column])
+        unpacked -= one.counted
+        for batch in texts.iter_batches(one.rows, row_groups=[one.group], columns=[one.column]):
             unpacked += sum(map(_written_out, batch.columns))
             require_bounded(path, unpacked)
+
+
+class _Repeated(NamedTuple):
+    """A column whose texts may be stored once for many rows, so that its size does not tell theirs."""
+
+    group: int
+    column: str
+    counted: int  # bytes that its pages unpack to
+    rows: int  # to read at once: together they stay below the bound
+    shares_beginnings: bool  # rather than whole texts, by a dictionary
 
 
 def _written_out(array: Any) -> int:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio._arguments import most_unpacked
 from scorio.arrays import Floats
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
@@ -73,7 +74,7 @@ def load_records(path: str | PathLike[str], workers: int | None = None) -> Colum
     FileNotFoundError
         If there is no such path.
     ValueError
-        If there is no such file, naming the path.
+        If there is no such file, or one unpacks to more than 1 GiB and 200 times its size, naming the path.
 
     Warns
     -----
@@ -121,8 +122,12 @@ def _read(file: Path) -> FileResult:
     opening: Any = open
     if file.suffix == ".gz":
         opening = gzip.open
+    left = most = most_unpacked(result.file_size_bytes)
     with opening(file, "rt", encoding="utf-8", errors="replace") as lines:
-        for line in lines:
+        while line := lines.readline(left + 1):
+            left -= len(line)
+            if left < 0:
+                raise ValueError(f"{file} unpacks to more than {most:,} characters; unpack it beforehand")
             result.n_lines_total += 1
             try:
                 record = json.loads(line)

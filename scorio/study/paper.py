@@ -11,6 +11,7 @@ References
 """
 
 import re
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -18,11 +19,12 @@ from importlib.resources import files
 from math import comb
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio._arguments import positive, whole
+from scorio._arguments import most_unpacked, positive, whole
 from scorio._named import close_plot, needed, plotting
 from scorio.arrays import Floats, Integers, floats
 from scorio.eval import bayes
@@ -361,9 +363,13 @@ def write_page(
 def read_outcomes(data: Path) -> dict[str, Integers]:
     """Return the outcomes of an npz file by name, after checking that they are 0 and 1."""
     try:
+        with ZipFile(data) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+        if unpacked > (most := most_unpacked(data.stat().st_size)):
+            raise ValueError(f"it unpacks to {unpacked:,} bytes, and {most:,} is the most for a file of its size")
         with np.load(data, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, BadZipFile, MemoryError, zlib.error) as error:
         raise ValueError(f"data must be an npz file of arrays; cannot read {data}: {error}") from error
     for name, array in arrays.items():
         if array.ndim != 3 or len(array) < 2 or array.shape[2] < 2 or not np.isin(array, (0, 1)).all():
