@@ -31,6 +31,7 @@ versions, that docs/troubleshooting.md explains. The command line prints both
 without a traceback.
 """
 
+import re
 import shlex
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -240,6 +241,20 @@ def _current_task() -> Any:
 _LIBRARIES = (str(Path(traceback.__file__).parent), str(Path(__file__).parent), "<frozen")
 
 
+def without_home(text: str) -> str:
+    """Return a text with the path of this user's home as ``~``: what a run says is passed on to others.
+
+    Examples
+    --------
+    >>> without_home(f"no such file: {Path.home()}/own.py")
+    'no such file: ~/own.py'
+    """
+    home = str(Path("~").expanduser())
+    if len(home) < 2 or home not in text:
+        return text
+    return re.sub(rf"(?<![\w.-]){re.escape(home)}(?![\w.-])", "~", text)
+
+
 def last_line(error: BaseException) -> str:
     """Return the last line of an error's traceback, and the last file and line of the user's in it.
 
@@ -251,7 +266,7 @@ def last_line(error: BaseException) -> str:
     if isinstance(error.__cause__, StopIteration):  # in a coroutine; the cause has the line
         error = error.__cause__
     words = str(error) if isinstance(error, EndedByUserCode) else traceback.format_exception_only(error)[-1]
-    words = words.strip()[:300]
+    words = without_home(words.strip())[:300]
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{words} ({Path(error.filename).name}, line {error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)
@@ -346,7 +361,7 @@ class EndpointError(AdaptiveEvalError):
     def __init__(
         self, message: str, *, kind: str, status: int | None = None, cause: tuple[str, ...] = ()
     ) -> None:
-        super().__init__(message)
+        super().__init__(without_home(message))
         self.kind = kind
         self.status = status
         self.cause = cause
@@ -444,7 +459,7 @@ def first_line(said: object) -> str:
     >>> first_line(ValueError("no task\nsuch as x")), first_line(ValueError())
     ('no task', 'ValueError')
     """
-    return next(iter(str(said).strip().splitlines()), type(said).__name__)[:300]
+    return next(iter(without_home(str(said)).strip().splitlines()), type(said).__name__)[:300]
 
 
 def in_words(error: Exception) -> str:

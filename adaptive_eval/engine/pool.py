@@ -11,7 +11,7 @@ from typing import NamedTuple
 from adaptive_eval.engine.health import HealthMonitor, Presence
 from adaptive_eval.engine.limits import RateLimiter, Server
 from adaptive_eval.engine.protocols import Clock, Endpoint
-from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError, without_home
 from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.trial import Completion
 
@@ -58,7 +58,7 @@ class Member:
 
     def says(self, words: str) -> str:
         """Return `words` about it with its address before them, unless they begin with that."""
-        url = self.endpoint.url
+        url = without_home(self.endpoint.url)
         if words.startswith(url):
             return words
         return f"{url}: {words}"

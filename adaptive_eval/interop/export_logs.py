@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from adaptive_eval import __version__
-from adaptive_eval.errors import library
+from adaptive_eval.errors import library, without_home
 from adaptive_eval.interop.found import Found, content_of
 from adaptive_eval.interop.inspect_logs import SCORER
 from adaptive_eval.interop.run_tables import (
@@ -237,7 +237,7 @@ def _configs(reader: RunReader, tasks: Iterable[str]) -> dict[str, dict[str, Any
         section = task_section(config, task)
         if section is not None:
             about |= {
-                "dataset_path": section.dataset.removeprefix(HUB),
+                "dataset_path": without_home(section.dataset.removeprefix(HUB)),
                 "dataset_name": section.subset,
                 "test_split": section.split,
             }

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.engine.events import Attempted, Event, Finished
-from adaptive_eval.errors import library
+from adaptive_eval.errors import library, without_home
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import TrialKey, score_of
 
@@ -212,7 +212,7 @@ def _resource() -> Any:
 def _asked(model: ModelConfig, attempt: AttemptRecord) -> dict[str, Any]:
     """Return what spans and metrics of a request share."""
     parts = urlsplit(attempt.endpoint)
-    host = parts.hostname or attempt.endpoint
+    host = parts.hostname or without_home(attempt.endpoint)
     provider = next((name for end, name in _PROVIDERS.items() if f".{host}".endswith(f".{end}")), host)
     if parts.hostname:
         port = {"server.port": parts.port or {"https": 443, "http": 80}[parts.scheme]}

@@ -31,7 +31,7 @@ def has_compressed_rows(arrow: Any, path: Path) -> bool:
             if message.type == "schema":
                 continue
             data = message.metadata.to_pybytes()
-            rows = _field(data, *unpack_from("<I", data), _HEADER)
+            rows = _field(data, unpack_from("<I", data)[0], _HEADER)
             if message.type == "dictionary":
                 rows = _field(data, rows, _ROWS_OF_DICTIONARY)
             if _field(data, rows, _COMPRESSION):

@@ -122,7 +122,8 @@ def _from_hub(
         path = str(base / Path(name).expanduser())
     if is_folder and not Path(path).is_dir():
         raise DatasetError(f"{HUB}{name}: there is no such folder ({path})", code="dataset/not-found")
-    is_saved = is_folder and any((Path(path) / mark).is_file() for mark in ("dataset_dict.json", "state.json"))
+    marks = (Path(path, name) for name in ("dataset_dict.json", "state.json"))
+    is_saved = is_folder and any(mark.is_file() for mark in marks)
     unreachable = None if is_folder else _go_offline_where_unreachable(datasets)
     if is_folder:
         revision = None

@@ -118,10 +118,10 @@ def require_bounded_file(path: Path) -> None:
     if begin.startswith(b"PAR1"):
         parquet = library("pyarrow.parquet", "reading Parquet", "pyarrow")
         require_bounded_parquet(path, parquet, parquet.ParquetFile(path))
-    elif begin.startswith((FILE_MARK, STREAM_MARK)):
-        if has_compressed_rows(library("pyarrow", "reading Arrow", "pyarrow"), path):
-            words = "its rows are compressed, and nothing says what they unpack to; write them as Parquet"
-            raise DatasetError(f"{path}: {words}")
+    is_arrow = begin.startswith((FILE_MARK, STREAM_MARK))
+    if is_arrow and has_compressed_rows(library("pyarrow", "reading Arrow", "pyarrow"), path):
+        words = "its rows are compressed, and nothing says what they unpack to; write them as Parquet"
+        raise DatasetError(f"{path}: {words}")
     with suppress(*_DAMAGED):
         if begin.startswith(b"PK\3\4"):
             require_bounded_zip(path)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adaptive_eval.core.results import Decision, PairForecast, PairResult, Results, TaskResult, TaskScore
+from adaptive_eval.errors import without_home
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views.accounts import QuestionAccount
 from adaptive_eval.views.budgets import BudgetUse, budget_name, used_words
@@ -625,8 +626,8 @@ ENDPOINTS: tuple[Column[EndpointHealth], ...] = (
         key="endpoint",
         heading="address",
         unit=Unit.TEXT,
-        value=lambda one: one.endpoint,
-        text=lambda one: cut(inert(one.endpoint), _ADDRESS),
+        value=lambda one: without_home(one.endpoint),
+        text=lambda one: cut(inert(without_home(one.endpoint)), _ADDRESS),
         spare=True,
         outlets=MONITOR | TERMINAL | Shown.ENDPOINTS,
         meaning="the server's address",

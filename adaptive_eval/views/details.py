@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from adaptive_eval.config.document import read_document
 from adaptive_eval.core.results import FIXED, Results, from_json
+from adaptive_eval.errors import without_home
 from adaptive_eval.store.reader import RunReader, spread
 from adaptive_eval.store.records import SnapshotRecord, TargetLookup
 from adaptive_eval.trial import JUDGED
@@ -177,7 +178,7 @@ def _target(meta: Mapping[str, str]) -> str | None:
 
 def _without_places(meta: Mapping[str, str]) -> dict[str, str]:
     """Leave out paths of the run's machine and tables of previous runs: reports are passed on."""
-    shown = {key: value for key, value in meta.items() if key not in ("base_dir", "previous")}
+    shown = {key: without_home(value) for key, value in meta.items() if key not in ("base_dir", "previous")}
     if "source" in shown:
         shown["source"] = PurePath(shown["source"]).name
     return shown

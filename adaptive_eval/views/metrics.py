@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from adaptive_eval.core.results import Results, RunForecast
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import UsageError, without_home
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views.budgets import BudgetUse
 from adaptive_eval.views.column_types import Shown, Unit, selected
@@ -197,7 +197,7 @@ def _ahead(forecast: RunForecast) -> Iterator[Figure]:
 
 
 def _of_endpoint(one: EndpointHealth) -> Iterator[Figure]:
-    labels = (one.model, one.endpoint)
+    labels = (one.model, without_home(one.endpoint))
     for name in ("in_flight", "limit", "requests_per_second", "tokens_per_second"):
         yield f"endpoint_{name}", labels, getattr(one, name)
     yield "endpoint_usable", labels, float(one.state in ("in", "probation"))

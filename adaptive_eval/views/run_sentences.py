@@ -8,6 +8,7 @@ from adaptive_eval import __version__
 from adaptive_eval.core.discard_words import rest_on_words
 from adaptive_eval.core.forecast import FURTHEST
 from adaptive_eval.core.results import BudgetLine, ModelResult, PairResult, Results, RunForecast, StopVerdict
+from adaptive_eval.errors import without_home
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views.accounts import MOST_SUSPECT, Suspect
 from adaptive_eval.views.budgets import BudgetUse, budget_name
@@ -314,7 +315,7 @@ def _server_problem(health: EndpointHealth) -> str:
     what = "does not answer; requests are repeated"
     if health.state == "refused":
         what = "refuses it"
-    return f"The server {health.endpoint} of {health.model} {what}."
+    return f"The server {without_home(health.endpoint)} of {health.model} {what}."
 
 
 EXACT = 5

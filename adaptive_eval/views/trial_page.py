@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from adaptive_eval.errors import without_home
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import AGAINST
 from adaptive_eval.views.blocks import Block, Heading, PageSection, Para, Passage, Side, WholePage, note
@@ -127,7 +128,7 @@ _FIGURES: tuple[Column[tuple[str, str]], ...] = (
 
 _ATTEMPTS: tuple[Column[AttemptRecord], ...] = (
     column("attempt", lambda one: one.attempt, Unit.COUNT),
-    column("endpoint", lambda one: one.endpoint, Unit.NAME, spare=True),
+    column("endpoint", lambda one: without_home(one.endpoint), Unit.NAME, spare=True),
     column("seconds", lambda one: one.latency, Unit.NUMBER, text=lambda one: fixed(one.latency, 2)),
     column("status", lambda one: one.status, Unit.NUMBER),
     column("error", lambda one: one.error),

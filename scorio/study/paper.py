@@ -366,7 +366,9 @@ def read_outcomes(data: Path) -> dict[str, Integers]:
         with ZipFile(data) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
         if unpacked > (most := most_unpacked(data.stat().st_size)):
-            raise ValueError(f"it unpacks to {unpacked:,} bytes, and {most:,} is the most for a file of its size")
+            raise ValueError(
+                f"it unpacks to {unpacked:,} bytes, and {most:,} is the most for a file of its size"
+            )
         with np.load(data, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (OSError, ValueError, BadZipFile, MemoryError, zlib.error) as error:

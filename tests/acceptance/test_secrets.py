@@ -205,3 +205,55 @@ def test_not_in_the_traceback_of_a_bug(tmp_path, guarded, broken):
     assert "Traceback" in done.stderr
     assert "a bug where the key is near" in done.stderr
     check_nowhere(tmp_path, done.stdout, done.stderr)
+
+
+OWN = """
+def good(prompt): return "2"
+def bad(prompt): raise ValueError("nothing is read from " + __file__)
+def score(answer, question):
+    if question["target"] == "3": raise ValueError("no such thing in " + __file__)
+    return answer == question["target"]
+"""
+
+
+def test_the_home_is_in_nothing_that_is_passed_on(tmp_path, monkeypatch):
+    """Not in reports, pages, exports and notices: only in the run file, which continues with its paths."""
+    home = tmp_path / "homes" / "zoe"
+    home.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    (home / "own.py").write_text(OWN)
+    rows = [f'{{"input": "1 + {number}?", "target": "{number + 1}"}}\n' for number in range(1, 4)]
+    (home / "rows.jsonl").write_text("".join(rows))
+    notify = ["/bin/sh", "-c", f"cat >> {home}/notices"]
+    file = write_config(
+        home,
+        {
+            "name": "paths",
+            "models": [
+                {"name": name, "endpoints": [f"python:{home}/own.py:{name}"]} for name in ("good", "bad")
+            ],
+            "tasks": [
+                {"name": "t", "dataset": str(home / "rows.jsonl"), "scorer": f"{home}/own.py:score"},
+            ],
+            "goal": "budget",
+            "budget": {"trials": 4},
+            "notify": {"command": notify},
+            "retry": {"attempts": 1, "requeue": 0},
+        },
+    )
+    in_process("run", file, cwd=home)
+    run = home / "runs" / "paths"
+    said = [in_process("samples", run, "--json", cwd=home).out, *pages(run)]
+    for form in EXPORTS:
+        done = in_process("export", run, "--format", form, "--out", run / f"as-{form}", cwd=home)
+        assert done.code == 0 or "pip install" in done.err, done
+    files = [path for path in run.rglob("*") if path.is_file() and not path.name.startswith("run.")]
+    said += [path.read_text("utf-8", "replace") for path in (*files, home / "notices")]
+    assert len(said) > 15
+    found = [text[max(0, place - 200) :][:400] for text in said if (place := text.find(str(home))) >= 0]
+    assert found == []
+    for words in (
+        "~/own.py:bad raised ValueError: nothing is read from ~/own.py",
+        "no such thing in ~/own.py",
+    ):
+        assert any(words in text for text in said)

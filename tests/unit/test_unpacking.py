@@ -1,4 +1,4 @@
-"""Bounds on what files of datasets unpack to that say another size, or none: Parquet, folders, scorio's own."""
+"""Bounds on what files unpack to that say another size, or none: Parquet, folders, scorio's own readers."""
 
 import bz2
 import gzip
@@ -57,7 +57,12 @@ def test_a_parquet_file_is_bounded_by_its_pages_whatever_its_footer_says(tmp_pat
     rows = pyarrow.table({"input": [f"{number}{text}" for number in range(3)], "target": ["1"] * 3})
     path = tmp_path / "rows.parquet"
     parquet.write_table(
-        rows, path, compression="zstd", use_dictionary=False, write_statistics=False, data_page_version=version
+        rows,
+        path,
+        compression="zstd",
+        use_dictionary=False,
+        write_statistics=False,
+        data_page_version=version,
     )
     chunk = parquet.ParquetFile(path).metadata.row_group(0).column(0)
     say(path, chunk.total_uncompressed_size, 100)
@@ -71,7 +76,7 @@ def test_a_parquet_file_is_bounded_by_its_pages_whatever_its_footer_says(tmp_pat
 
 @pytest.mark.parametrize("form", ["a dictionary", "shared beginnings"])
 @pytest.mark.parametrize(("number", "within"), [(50, False), (3, True)])
-def test_texts_that_are_stored_once_count_in_each_row_whatever_the_footer_says(tmp_path, form, number, within):
+def test_texts_that_are_stored_once_count_in_each_row(tmp_path, form, number, within):
     path = tmp_path / "rows.parquet"
     texts = pyarrow.array([SHORT] * number)
     options = {"use_dictionary": False, "column_encoding": {"input": "DELTA_BYTE_ARRAY"}}
@@ -176,6 +181,6 @@ def test_scorio_reads_no_more_than_a_file_may_unpack_to(tmp_path, monkeypatch):
         monkeypatch.setattr(f"{module}.most_unpacked", lambda _: 79)
     with pytest.raises(ValueError, match="unpacks to more than 79"):
         load_records(tmp_path)
-    with pytest.raises(ValueError, match="unpacks to .* and 79 is the most"):
+    with pytest.raises(ValueError, match=r"unpacks to .* and 79 is the most"):
         paper.read_outcomes(tmp_path / "R.npz")
     assert arguments.most_unpacked(2**20) == 2**30
