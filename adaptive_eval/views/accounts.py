@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adaptive_eval.core.results import ModelResult, Results, TaskResult
+from adaptive_eval.core.stored_spec import SESSION, spec_from_json
 from adaptive_eval.store.cells import OutcomeCells, mean_and_spread
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import NO_ANSWER
@@ -133,6 +134,16 @@ def question_accounts(
     )
 
 
+def _lost_draws(reader: RunReader, line: ModelResult) -> list[int]:
+    """Return the steps of a model's trials that are lost, since a draw of them was given up."""
+    meta = reader.meta()
+    if not line.discarded_trials or SESSION not in meta:
+        return []
+    redrawn = spec_from_json(meta[SESSION]).redrawn
+    given_up = reader.trials(model=line.model, discarded=True)
+    return [one.request.key.index for one in given_up if set(one.discarded) - redrawn]
+
+
 def _counted(
     reader: RunReader, cells: OutcomeCells, here: npt.NDArray[np.bool_], line: ModelResult
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -144,16 +155,18 @@ def _counted(
     trials, correct = np.zeros((2, len(cells.questions)))
     trials[cells.question[here]] = cells.scored[here]
     correct[cells.question[here]] = cells.category_sum[here]
-    first = line.trials
+    first, lost = line.trials, _lost_draws(reader, line)
     tail = reader.in_sequence(line.model, cells.end, first)
-    if int(cells.stored[here].sum()) - len(tail) < first:  # the prefix ends earlier: an index is missing
+    if lost or int(cells.stored[here].sum()) - len(tail) < first:
+        # Something before is not in the score: an answer that is lost, or one after an index that is missing.
         first = 0
         tail = reader.in_sequence(line.model, cells.end)
     step, question, category = tail.T
-    scored = category >= 0
-    before = int(trials.sum()) - int(scored.sum())
+    answered = category >= 0
+    scored = answered & ~np.isin(step, lost)
+    before = int(trials.sum()) - int(answered.sum())
     within = (step == first + np.arange(len(step))) & (before + np.cumsum(scored) <= line.trials)
-    out = scored & ~within
+    out = answered & ~(scored & within)
     np.subtract.at(trials, question[out], 1)
     np.subtract.at(correct, question[out], category[out])
     return trials, correct

@@ -3,13 +3,15 @@
 from dataclasses import replace
 from itertools import chain
 
+import numpy as np
 import pytest
 from scene import played
 from scripted import ScriptedScoring
 
 from adaptive_eval.engine.answer_watch import AnswerWatch
+from adaptive_eval.engine.drift import uniform
 from adaptive_eval.engine.independence import COPY
-from adaptive_eval.engine.judge_watch import JudgeWatch
+from adaptive_eval.engine.judge_watch import FALSE_ALARM, JudgeWatch
 from adaptive_eval.engine.protocols import Unusable
 from adaptive_eval.engine.watches import Watches
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
@@ -18,6 +20,7 @@ from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import ANCHOR, ANCHOR_PARTS, Completion, Score, TrialKey, TrialRequest
 from adaptive_eval.views.decision_sentences import describe
+from scorio.sequential.parts import RepeatedScores
 
 RIGHT, WRONG = Score(1, "x", reason="right (boxed)"), Score(0, "y", reason="wrong (boxed)")
 NOTHING = TaskScoring(None, Rubric()).categorised(
@@ -26,6 +29,7 @@ NOTHING = TaskScoring(None, Rubric()).categorised(
 FAILED = Score(None, None, reason="the scorer failed: KeyError: 'x' (own.py, line 2)")
 EMPTY = Score(None, None, {"no_answer_empty": True}, "no answer")
 FILTERED = Score(None, None, {"no_answer_content_filter": True}, "no answer: content_filter")
+FILTERED_WRONG = Score(0, None, {"no_answer_content_filter": True}, "wrong")  # on: {content_filter: wrong}
 COPIED = Score(None, None, {COPY: True}, "a copy")
 BY_ORDER = Score(None, None, {"judgements": 2, "order_decided": 1}, "the judge m decided by the order")
 TIED = Score(1, None, {"judgements": 2, "order_decided": 1, "against": "x"}, "judged")
@@ -67,6 +71,8 @@ def watched(*answers: tuple[int, Score, str], **options) -> AnswerWatch:
         ([(11, NOTHING, "stop"), (9, RIGHT, "stop")], ["warning/nothing-found"], "nothing_found"),
         ([(10, RIGHT, "stop"), (10, NOTHING, "stop")], [], None),
         ([(1, FILTERED, "content_filter")], ["warning/content-filter"], None),
+        ([(19, RIGHT, "stop"), (1, FILTERED_WRONG, "content_filter")], [], None),
+        ([(9, NOTHING, "stop"), (9, NOTHING, "length")], [], None),
         ([(18, RIGHT, "stop"), (1, WRONG, "stop"), (1, WRONG, "length")], [], None),
         ([(18, RIGHT, "stop"), (2, WRONG, "length")], ["warning/cut-off"], None),
         ([(10, RIGHT, "stop"), (10, WRONG, "length")], ["warning/cut-off"], None),
@@ -285,6 +291,22 @@ def test_a_judge_that_changes_is_told_once_with_its_scores_before_and_after(lost
     assert watch.watched == {"u": len(steps) - 8}
     assert [remark.code for remark in watch.remarks()] == ["warning/judge-changed"]
     assert watch.verdict() is None
+
+
+def test_judges_share_the_chance_of_a_false_alarm():
+    """Evidence of a change that comes slowly is told once it is beyond the chance for one of all judges."""
+    told, rng, evidence = {}, np.random.default_rng(2), RepeatedScores()
+    watches = {judges: JudgeWatch({f"t{number}": 6 for number in range(judges)}) for judges in (1, 2, 5)}
+    for turn in range(60):
+        scores = np.where(rng.random(6) < (0.5 if turn < 10 else 0.1), 60, 40).tolist()
+        for judges, watch in watches.items():
+            for anchor, score in enumerate(scores):
+                if judged(watch, 6 * turn + anchor, anchor, score / 100, "t0"):
+                    told[judges] = turn
+        evidence.add(dict(enumerate(scores)), uniform("judge m", 6 * turn + 5))
+        found = {judges for judges in watches if evidence.peak >= judges / FALSE_ALARM}
+        assert told.keys() == found
+    assert told[1] < told[2] < told[5]
 
 
 def test_a_judge_is_watched_once_it_has_judged_an_answer_again():

@@ -98,6 +98,8 @@ def test_an_empty_answer_loses_to_a_stored_one_unless_that_is_empty_too(judge, t
     server = judge(lambda body: verdict("first"))
     found = judged(asking(server, against="runs/may#old"), "", replace(QUESTION, target=theirs))
     assert (found.signals["score"], len(server.asked)) == (worth, 0)
+    alone = judged(asking(server), "", replace(QUESTION, target=theirs))
+    assert (alone.category, len(server.asked)) == (0, 0), "without a stored answer it is wrong"
 
 
 @pytest.mark.parametrize(

@@ -140,17 +140,21 @@ def test_answers_asked_in_a_row_are_read_when_all_were_asked_as_often():
     assert found[39] == pytest.approx(by_counts(40, 0))
 
 
-def test_of_a_round_the_part_that_asks_every_question_is_bet_on():
-    sequence, questions = TrialSequence(range(6), own=1), 6
+@pytest.mark.parametrize(
+    ("samples", "stops", "bet"),
+    [(1, (12, 18, 24, 30, 48), [12, 18, 18, 24, 24]), (2, (18, 30, 42, 54, 66), [18, 30, 30, 42, 42])],
+)
+def test_of_a_round_the_part_that_asks_every_question_is_bet_on(samples, stops, bet):
+    sequence, first = TrialSequence(range(6), own=1, samples_per_prompt=samples), stops[0]
     cells = Cells(sequence, BINARY, 2)
     bets = AnswerBets([cells], RunSequence.of_task(sequence), [1.0], [0], [1])
     reads, step = [], 0
-    for stop in (12, 18, 24, 30, 48):
+    for stop in stops:
         cells.absorb(np.arange(2), np.array([[1], [0]]).repeat(stop - step, axis=1))
         reads.append(bets.read(PAIR, step, stop).lead[0, -1])
         step = stop
-    assert reads == [12, 18, 18, 24, 24]
-    assert bet_steps([12, 18, 24, 30, 48], questions, 12.0).tolist() == reads
+    assert reads == bet
+    assert bet_steps(stops, 6, first).tolist() == reads
 
 
 def test_an_answer_that_is_lost_where_nothing_is_bet_loses_no_bet():

@@ -40,6 +40,47 @@ def score(kind, answer, target, options=None, **question):
     return score_or_failure(scorer, Completion(answer, "stop"), asked)
 
 
+THREE = r"First \boxed{5}. The answer is 6. Then 7"
+READ = [
+    # scorer, options, text, and what is found where the answer is whole, and where it was cut off
+    ("numeric", {}, THREE, "5", "5"),
+    ("numeric", {"extract": "boxed"}, THREE, "5", "5"),
+    ("numeric", {"extract": "stated"}, THREE, "6", "6"),
+    ("numeric", {"extract": "last-number"}, THREE, "7", None),
+    ("numeric", {"extract": "boxed"}, "The answer is 6. Then 7", None, None),
+    ("numeric", {}, "The answer is 6", "6", None),
+    ("exact", {}, THREE, "5", "5"),
+    ("exact", {"extract": "stated"}, THREE, "6. Then 7", None),
+    ("exact", {"extract": "whole"}, "It is so", "It is so", None),
+    ("exact", {"extract": "boxed"}, "It is so", None, None),
+    ("regex", {"pattern": r"is (\d+)"}, "it is 5, is 6.", "6", "6"),
+    ("regex", {"pattern": r"is (\d+)"}, "it is 5, is 6", "6", None),
+    ("regex", {"pattern": r"\d+ euros"}, "1 euros or 2 euros!", "2 euros", "2 euros"),
+    ("choice", {}, r"\boxed{B}. The answer is C", "B", "B"),
+    ("choice", {}, "The answer is C", "C", None),
+    ("choice", {}, "The answer is C.", "C", "C"),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "text", "whole", "cut"), READ)
+def test_an_answer_is_read_where_the_options_say_and_not_where_a_cut_may_hide_another(
+    kind, options, text, whole, cut
+):
+    scorer, question = build_scorer(kind, options), Question("t", "q", "B", choices=("x", "y", "z"))
+    for finish, expected in (("stop", whole), ("length", cut)):
+        assert scorer.score(Completion(text, finish), question).extracted == expected, finish
+
+
+CASES = [("exact", {}), ("contains", {}), ("regex", {"pattern": r"(?i)(paris)"}), ("regex", {})]
+
+
+@pytest.mark.parametrize(("kind", "options"), CASES)
+@pytest.mark.parametrize("ignored", [True, False])
+def test_case_counts_where_the_options_say_so(kind, options, ignored):
+    found = [score(kind, text, "Paris", options | {"ignore_case": ignored}) for text in ("Paris", "PARIS")]
+    assert [one.category for one in found] == [1, int(ignored)]
+
+
 def misjudged(path):
     """Count the pairs of a file by scorer: all of them, and those that are judged wrong."""
     total, wrong = Counter(), Counter()
