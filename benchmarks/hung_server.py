@@ -20,7 +20,7 @@ import asyncio
 import random
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -30,8 +30,9 @@ import numpy as np
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
-from adaptive_eval.engine.pool import AFTER_FIRST, Silence
+from adaptive_eval.engine.pool import Silence
 from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.store.records import SEED_TEST
 from adaptive_eval.trial import Completion, Score, TrialRequest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "engine"))
@@ -151,8 +152,8 @@ def played(
     }
     scene.pool = pools.__getitem__
     fleet: Any = import_module("adaptive_eval.engine.fleet")
-    fleet.Silence = partial(Silence, least=least, proof=least)
-    fleet.AFTER_FIRST = replace(AFTER_FIRST, proof=least)
+    unheard = max(Silence().unheard, least - Silence().least)  # where nothing counts as silent, this neither
+    fleet.Silence = partial(Silence, least=least, unheard=unheard)
 
     async def main() -> float:
         await scene.unchecked()
@@ -165,7 +166,8 @@ def played(
     for pair in results.pairs:
         better = scene.scoring.rates[pair.first] - scene.scoring.rates[pair.second]
         wrong += (pair.verdict == "better" and better <= 0.0) or (pair.verdict == "worse" and better >= 0.0)
-    return Played(seconds, silent, len(scene.failed), results.trials, wrong)
+    failed = sum(attempt.error != SEED_TEST for attempt in scene.failed)
+    return Played(seconds, silent, failed, results.trials, wrong)
 
 
 def main() -> None:

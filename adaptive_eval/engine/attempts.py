@@ -16,7 +16,7 @@ from adaptive_eval.engine.retry import is_transient, with_retries
 from adaptive_eval.engine.seed_proof import Repeat, SeedProof
 from adaptive_eval.engine.solving import Solver, call_seed
 from adaptive_eval.engine.trial_task import Prompt, Sending, State, TrialTask, is_late
-from adaptive_eval.errors import EndpointError, ScorerUnavailable
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, ScorerUnavailable
 from adaptive_eval.store.records import FEWER_CHOICES, AttemptRecord
 from adaptive_eval.trial import Completion, Conversation, DiscardCause, Message, Score, TrialRequest
 
@@ -100,7 +100,7 @@ class TrialRunner:
             asked |= {member.endpoint.url for member in self.dispatch.members(model)}
         url = sending.last.endpoint.url
         servers = (asked | {url}) - {""}
-        hung = {one.endpoint.url for one in self.dispatch.members(model) if one.presence.fell_silent}
+        hung = {one.endpoint.url for one in self.dispatch.members(model) if one.server.silent}
         if servers & hung - self.proofs[model].proven:
             return False  # a test there would hang too
         first = Repeat(answer.said, url)
@@ -137,6 +137,25 @@ class TrialRunner:
         if answer is None:
             return None
         return Repeat(answer.said, slot.member.endpoint.url)
+
+    async def replies(self, trial: TrialTask, member: Member, seconds: float) -> bool:
+        """Ask the question of a trial under a seed of none; return whether the server replies in time."""
+        sent = trial.sending.prompt
+        seed = call_seed(sent.seed, _TEST_SEEDS + trial.attempts)
+        sending = Sending((trial,), sent._replace(seed=seed))
+        if not self.dispatch.enter(sending, member) or not self.on_repeat(trial, member):
+            self.dispatch.release(sending)
+            return False
+        try:
+            async with asyncio.timeout(seconds):
+                await self.executor.attempt(member.endpoint, sent.messages, sending.requests())
+        except TimeoutError:
+            return False
+        except EndpointError as error:
+            return isinstance(error, PermanentEndpointError)  # which the next trial meets
+        finally:
+            self.dispatch.release(sending)
+        return True
 
     def causes(self, trial: TrialTask) -> list[DiscardCause]:
         """Return why failed attempts to get the present answer of a trial gave up a draw."""

@@ -3,12 +3,12 @@
 import asyncio
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 
 from adaptive_eval.engine.clock import Alarm
 from adaptive_eval.engine.discovery import PoolChanges
 from adaptive_eval.engine.health import HealthMonitor
-from adaptive_eval.engine.limits import AdaptiveConcurrency, BatchRounds, Server
+from adaptive_eval.engine.limits import PROOF_SECONDS, UNTRIED, AdaptiveConcurrency, BatchRounds, Server
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.pool import AFTER_FIRST, AT_END, Late, Member, Pool, Prober, Silence, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint
@@ -88,6 +88,14 @@ class Dispatch:
             self._pools[sending.model].leave(slot, used, now=self._clock.now())
             self.serve()
 
+    def enter(self, sending: Sending, member: Member) -> bool:
+        """Give a request a slot at this server, though it is out; return whether limits allow it."""
+        now, pool, server = self._clock.now(), self._pools[sending.model], member.server
+        if min(pool.rates.free(sending.tokens, now=now), server.free(sending.tokens, now=now)) < 1:
+            return False
+        sending.slot = pool.enter(member, sending.tokens, now=now)
+        return True
+
     def serve(self) -> None:
         """Give all free slots to the requests that wait."""
         if not any(self._waiting.values()):
@@ -139,6 +147,7 @@ class _Share:
 
     def __init__(self, pool: Pool, tokens: int, now: float) -> None:
         self._members = {member: member.free(now) for member in pool.members}
+        self._several = len(pool.members) > 1
         self._rate = pool.rates.free(tokens, now=now)
         self._tokens = tokens
         self._now = now
@@ -149,6 +158,8 @@ class _Share:
             server = member.server
             if server not in at_servers:
                 at_servers[server] = server.free(self._tokens, now=self._now)
+                if self._several and server.untried(self._now):
+                    at_servers[server] = min(at_servers[server], UNTRIED - server.in_flight)
             free = min(at_member, at_servers[server], self._rate)
             if free >= 1:
                 given = 1
@@ -171,8 +182,10 @@ class Fleet:
         clock: Clock,
         tasks: asyncio.TaskGroup,
         on_slots: Callable[[], None],
+        on_proof: Callable[[str, Member, float], Awaitable[bool]],
     ) -> None:
         self._clients = dict(clients)
+        self._ask_again = on_proof
         self._clock = clock
         self._announce = on_slots
         self._limits = limits
@@ -187,10 +200,9 @@ class Fleet:
         self.dispatch = Dispatch(self.pools, clock)
         discoveries = {name: one.discovery for name, one in clients.items() if one.discovery is not None}
         self.changes = PoolChanges(discoveries, self.pools, self._member, clock, tasks, self._on_slots)
-        self._prober = Prober(clock, tasks, self._on_slots)
+        self._prober = Prober(clock, tasks, self._on_slots, self._replies)
         self._alarm = Alarm(clock, tasks, self._on_slots)
         self._news: list[str] = []
-        self._silent_servers: set[Server] = set()  # those that fell silent and have answered nothing since
         self._rule = Silence()
 
     def close(self) -> None:
@@ -229,8 +241,7 @@ class Fleet:
             tokens = sum(answer.usage.completion_tokens for answer in answers)
             server.adaptive.answered(sent_at=now - latency, now=now, tokens=tokens, in_flight=in_flight)
         pool.answered(member, answers, now=now, longest=longest)
-        if server in self._silent_servers and member.usable:
-            self._speaks(server)
+        self._speaks(server)
         member.monitor.withheld(len(sending.trials) - len(answers))
         if was_out is not None and member.presence.out_since is None:
             self._news.append(f"{model}: {member.endpoint.url} answers again")
@@ -249,10 +260,9 @@ class Fleet:
             for late in pool.late(now, rule):
                 found.append((model, late))
                 requests[late.member.server] += late.requests
-        before = frozenset(self._silent_servers)
         silent: dict[Server, float] = {}
         for model, (member, _, seconds) in found:
-            if requests[member.server] >= rule.requests or member.server in before:
+            if requests[member.server] >= rule.requests or not member.server.answered:
                 words = self._silent(model, member, seconds, now)
                 member.give_up(TransientEndpointError(member.says(words), kind="aborted"))
                 silent[member.server] = seconds
@@ -270,20 +280,40 @@ class Fleet:
                     self._silent(model, member, seconds, now)
 
     def _speaks(self, server: Server) -> None:
-        """Let all models ask a server that has answered one of them."""
-        self._silent_servers.remove(server)
-        for pool in self.pools.values():
-            for member in pool.members:
-                if member.server is server:
-                    member.presence.silences = 0
+        """Note that a server has answered a model; let all ask it if it was silent."""
+        was_silent = server.silent
+        server.heard()
+        if was_silent:
+            for pool in self.pools.values():
+                for member in pool.members:
+                    if member.server is server:
+                        member.presence.probed(there=True)
+            self._on_slots()
+
+    async def _replies(self, model: str, member: Member) -> bool:
+        """Return whether a server that fell silent replies to a request, which is no trial's."""
+        server, started = member.server, self._clock.now()
+        if started < server.prove_at:
+            return False
+        server.prove_at = math.inf  # one request of all models
+        longest = max(one.monitor.longest for one in self.pools[model].members)
+        seconds = max(PROOF_SECONDS, self._rule.times * longest, server.prove_wait)
+        replied = await self._ask_again(model, member, seconds)
+        now = self._clock.now()
+        if replied:
+            member.monitor.took(now - started)
+            self._speaks(server)
+        else:
+            server.not_proven(now)
+        return replied
 
     def _silent(self, model: str, member: Member, seconds: float, now: float) -> str:
         """Take out a server that is silent, unless it is out, and return why."""
         words = f"silent for {seconds:.0f} s, far longer than any answer took"
         if member.usable:
             first = member.presence.out_since is None
-            member.presence.fall_silent(words, now=now)
-            self._silent_servers.add(member.server)
+            member.presence.leave(words, now=now)
+            member.server.fall_silent()
             self._rule = AFTER_FIRST
             self._left(model, member, first=first)
         return words
@@ -342,7 +372,7 @@ class Fleet:
 
     def _left(self, model: str, member: Member, *, first: bool) -> None:
         """Probe a server that has gone out, and say so once until it answers again."""
-        self._prober.watch(member)
+        self._prober.watch(model, member)
         if not first:
             return
         said = member.says(member.presence.reason)

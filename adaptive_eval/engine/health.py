@@ -40,10 +40,14 @@ class HealthMonitor:
         self._errors: Counter[str] = Counter()
         self.names: list[str] = []  # the model that the first answer names, and the first other one
 
+    def took(self, seconds: float) -> None:
+        """Note how long a reply took that counts as no answer."""
+        self.longest = max(self.longest, seconds)
+
     def answered(self, completion: Completion, *, now: float) -> None:
         """Count an answer that came at time `now`."""
         self.answers += 1
-        self.longest = max(self.longest, completion.latency)
+        self.took(completion.latency)
         self.last = now
         if self._first is None:
             self._first = now
@@ -159,14 +163,11 @@ class Presence:
 
     failures = IN_A_ROW
     on_probation = 4  # requests that a server on probation may have in flight
-    after_silence = 4  # probes that count as made when it falls silent: it answers probes while requests hang
-    longest_silence = 120.0  # most seconds between two requests that prove it: each that hangs loses a draw
 
     def __init__(self) -> None:
         self.state: State = "in"
         self.out_since: float | None = None
         self.reason = ""
-        self.silences = 0  # times that requests hung since any model has got an answer there
         self._failed: set[Hashable] = set()
         self._probes = 0
 
@@ -176,15 +177,8 @@ class Presence:
         return self.state in ("in", "probation")
 
     @property
-    def fell_silent(self) -> bool:
-        """Whether requests hung, and no model has got an answer there since."""
-        return self.silences > 0
-
-    @property
     def probe_wait(self) -> float:
         """Seconds to wait before the next probe: none at first, then 1, 2, 4, up to the longest wait."""
-        if self.fell_silent:
-            return wait_before_probe(self._probes, self.longest_silence)
         return wait_before_probe(self._probes)
 
     @property
@@ -202,7 +196,6 @@ class Presence:
             self.reason = ""
             self._failed.clear()
             self._probes = 0
-            self.silences = 0
 
     def failed(self, error: EndpointError, trial: Hashable, *, now: float) -> bool:
         """Count a failed attempt of `trial`; return whether it takes the server out."""
@@ -221,12 +214,6 @@ class Presence:
         """Take it out."""
         self.state, self.reason = "out", reason
         self.out_since = now if self.out_since is None else self.out_since
-
-    def fall_silent(self, reason: str, *, now: float) -> None:
-        """Take it out because requests hang there; one request is to prove that it is back."""
-        self.leave(reason, now=now)
-        self.silences += 1
-        self._probes = max(self._probes, self.after_silence)
 
     def refused(self, error: EndpointError) -> None:
         """Note that the server refuses this model permanently."""

@@ -96,7 +96,7 @@ class InFlightTrials:
         self._clock = clock
         self._announce = on_change
         self.tasks = asyncio.TaskGroup()  # of all trials and probes
-        self.fleet = Fleet(clients, servers, clock, self.tasks, on_change)
+        self.fleet = Fleet(clients, servers, clock, self.tasks, on_change, self._replies)
         self._runner = TrialRunner(
             clock,
             self.fleet.dispatch,
@@ -374,7 +374,7 @@ class InFlightTrials:
         self.fleet.ended(sending, member, result, records[0].latency)
 
     def _on_repeat(self, trial: TrialTask, member: Member) -> bool:
-        """Log that an answered trial is asked again to test seeds, if a budget has room for it."""
+        """Log that a trial's question is asked again to test a server, if a budget has room for it."""
         if not self._may_repeat(trial.request.key):
             return False
         trial.attempts += 1
@@ -384,6 +384,13 @@ class InFlightTrials:
         self.unlogged.attempts.append(AttemptRecord(key, trial.attempts, url, now, 0.0, None, SEED_TEST))
         self._announce()
         return True
+
+    async def _replies(self, model: str, member: Member, seconds: float) -> bool:
+        """Return whether a server replies to the question of a trial in flight, under a seed of none."""
+        for key, trial in self._running.items():
+            if key.model == model and trial.wanted:
+                return await self._runner.replies(trial, member, seconds)
+        return False
 
     def _presume(self, sending: Sending, trials: Sequence[TrialTask]) -> None:
         """Count an attempt that may have been billed; it is the last one if no budget allows another.

@@ -324,6 +324,18 @@ class AdaptiveConcurrency:
         self._before = None
 
 
+UNTRIED, UNTRIED_SECONDS = 2, 10.0
+"""Requests in flight at a server of several that has answered nothing yet, and for how many seconds.
+
+If it hangs, their draws are lost: of 48 in flight on five servers 2, not 10. A run of 7 s begins .3 s later.
+"""
+
+PROOF_SECONDS = 30.0
+"""Seconds that a server which fell silent has for a reply, at the least."""
+FIRST_PROOF_WAIT, LONGEST_PROOF_WAIT = 16.0, 120.0
+"""Seconds after the first request without a reply, and most after a later one: each may have been billed."""
+
+
 class Server:
     """Counts the requests in flight at one server, and how many more may start.
 
@@ -344,6 +356,11 @@ class Server:
             self.concurrency = FixedConcurrency(limits.concurrency)
         self.rates = RateLimiter(limits.rate_limit or RateLimit())
         self.in_flight = 0
+        self.first_at = math.inf  # monotonic seconds when it got its first request
+        self.answered = False  # whether any model has had an answer from it
+        self.silent = False  # whether requests hung there, and it has answered nothing since
+        self.prove_at = -math.inf  # monotonic seconds when one more request may show that it answers again
+        self.prove_wait = 0.0  # seconds between the last two of these
 
     @property
     def slots(self) -> float:
@@ -359,6 +376,27 @@ class Server:
             return self.concurrency
         return None
 
+    def fall_silent(self) -> None:
+        """Note that requests hang there."""
+        self.silent, self.prove_at, self.prove_wait = True, -math.inf, 0.0
+
+    def heard(self) -> None:
+        """Note that it has answered a request."""
+        self.answered, self.silent = True, False
+
+    def not_proven(self, now: float) -> None:
+        """Note that it did not reply to a request that was to show that it answers again."""
+        self.prove_wait = min(LONGEST_PROOF_WAIT, max(FIRST_PROOF_WAIT, 2.0 * self.prove_wait))
+        self.prove_at = now + self.prove_wait
+
+    def place(self, now: float) -> tuple[bool, int]:
+        """Its place among servers that are free: the first has the fewest requests in flight."""
+        return self.untried(now) and self.in_flight >= UNTRIED, self.in_flight
+
+    def untried(self, now: float) -> bool:
+        """Whether it has answered nothing yet: it may hang, so it gets few trials, for some seconds."""
+        return not self.answered and now - self.first_at <= UNTRIED_SECONDS
+
     def free(self, tokens: int, *, now: float) -> float:
         """Return how many requests of `tokens` each may start at time `now`."""
         return max(0, min(self.slots - self.in_flight, self.rates.free(tokens, now=now)))
@@ -366,6 +404,7 @@ class Server:
     def enter(self, tokens: int, *, now: float) -> None:
         """Count a request that starts and takes `tokens` at most."""
         self.in_flight += 1
+        self.first_at = min(self.first_at, now)
         self.rates.start(tokens, now=now)
 
     def leave(self, tokens: int, used: int, *, now: float) -> None:

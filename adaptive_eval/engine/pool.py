@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -68,14 +68,9 @@ class Member:
         return self.usable and now >= self.held_until
 
     def free(self, now: float) -> float:
-        """Return how many requests may start there at time `now`, as far as the model is concerned.
-
-        One request of any model proves a server that fell silent.
-        """
+        """Return how many requests may start there at time `now`, as far as the model is concerned."""
         if not self.open(now):
             return 0
-        if self.presence.fell_silent:
-            return 1 - self.server.in_flight
         return self.presence.slots - len(self.slots)
 
     def speaks(self, after: float) -> bool:
@@ -104,27 +99,25 @@ class Silence:
 
     Enough requests together, of all models, have been in flight there for `times` as long as the longest
     answer, and at least for `least` seconds, while others answered. One request is enough at a server that
-    was silent before and has answered nothing since: it has `proof` seconds at least, and from the second
-    request on `again`, for the server may be a slow one.
+    has answered nothing yet, after `unheard` seconds at least.
     """
 
     requests: int = 4
     times: float = 4.0
     least: float = 5.0
-    proof: float = 5.0
-    again: float = 10.0
+    unheard: float = 2.0
     answers: int = 8  # that must have been given
     itself: bool = False  # whether answers of the server itself are enough, and no other must answer
 
-    def seconds(self, silences: int) -> float:
-        """Return the least seconds for a server that fell silent so many times since its last answer."""
-        return (self.least, self.proof, self.again)[min(silences, 2)]
+    def seconds(self, server: Server) -> float:
+        """Return the least seconds for a server."""
+        return self.least if server.answered else self.unheard
 
 
 AFTER_FIRST = Silence(least=10.0)
 """Once a server fell silent: it may have paused, and so may others. Each pause loses the draws in flight."""
 
-AT_END = Silence(requests=1, least=10.0, proof=10.0, answers=32, itself=True)
+AT_END = Silence(requests=1, least=10.0, unheard=10.0, answers=32, itself=True)
 """When nothing more is sent, and a request would hold up the end of the run for as long as its timeout."""
 
 
@@ -189,12 +182,16 @@ class Pool:
             return None
         chosen = free[0]
         if len(free) > 1:
-            chosen = min(free, key=lambda one: (one in failed_at, one.server.in_flight, one.last_chosen))
+            chosen = min(free, key=lambda one: (one in failed_at, *one.server.place(now), one.last_chosen))
         self._choices += 1
         chosen.last_chosen = self._choices
-        slot = Slot(chosen, tokens, now)
-        chosen.slots.add(slot)
-        chosen.server.enter(tokens, now=now)
+        return self.enter(chosen, tokens, now=now)
+
+    def enter(self, member: Member, tokens: int, *, now: float) -> Slot:
+        """Take a slot at a server."""
+        slot = Slot(member, tokens, now)
+        member.slots.add(slot)
+        member.server.enter(tokens, now=now)
         self.rates.start(tokens, now=now)
         return slot
 
@@ -272,7 +269,7 @@ class Pool:
             if answers < rule.answers:
                 continue
             longest = max(one.monitor.longest for one in (member, *others))
-            bound = max(rule.seconds(member.presence.silences), rule.times * longest)
+            bound = max(rule.seconds(member.server), rule.times * longest)
             since = [slot.since for slot in member.slots if now - slot.since > bound]
             if not since or now - member.monitor.last <= bound:
                 continue
@@ -311,25 +308,36 @@ def _asked_wait(error: EndpointError) -> float | None:
 class Prober:
     """Probes each server that is out until it answers; one task each."""
 
-    def __init__(self, clock: Clock, tasks: asyncio.TaskGroup, on_return: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        tasks: asyncio.TaskGroup,
+        on_return: Callable[[], None],
+        replies: Callable[[str, Member], Awaitable[bool]],
+    ) -> None:
         self._clock = clock
         self._tasks = tasks
         self._on_return = on_return
-        self._probes: set[asyncio.Task[None]] = set()
+        self._replies = replies  # whether a server that fell silent replies to a request
+        self._probes: dict[Member, asyncio.Task[None]] = {}
 
-    def watch(self, member: Member) -> None:
+    def watch(self, model: str, member: Member) -> None:
         """Probe `member`, which has just gone out."""
-        probe = self._tasks.create_task(self._until_back(member))
-        self._probes.add(probe)
-        probe.add_done_callback(self._probes.discard)
+        before = self._probes.pop(member, None)
+        if before is not None:  # an answer came, and it has not noticed yet
+            before.cancel()
+        self._probes[member] = self._tasks.create_task(self._until_back(model, member))
 
     def close(self) -> None:
         """Stop all probes."""
-        for probe in self._probes:
+        for probe in self._probes.values():
             probe.cancel()
 
-    async def _until_back(self, member: Member) -> None:
+    async def _until_back(self, model: str, member: Member) -> None:
         while member.left_at is None and member.presence.state == "out":
             await self._clock.sleep(member.presence.probe_wait)
-            member.presence.probed(there=await member.endpoint.alive())
+            there = await member.endpoint.alive()
+            if there and member.server.silent:  # it may answer probes while requests hang
+                there = await self._replies(model, member)
+            member.presence.probed(there=there)
         self._on_return()

@@ -23,7 +23,8 @@ CANCELLED, WITHDRAWN = "cancelled", "withdrawn"
 may have been billed, or with none. They are no failures of an endpoint."""
 
 SEED_TEST = "seed_test"
-"""Kind of attempt by which an answered trial was asked again, to test whether its server honours seeds."""
+"""Kind of attempt by which a trial's question was asked again: whether servers honour seeds, or one that fell
+silent answers again."""
 
 KILLED = "killed"
 """Kind of an attempt, made up on reading, for a launch that a killed process has left without an end."""

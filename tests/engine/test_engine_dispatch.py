@@ -15,12 +15,13 @@ from adaptive_eval.errors import EndpointError
 from adaptive_eval.options.limit_options import RateLimit, SharedLimits
 
 
-def dispatch_of(servers, rates=(), **models):
+def dispatch_of(servers, rates=(), untried="", **models):
     """Return a dispatch over models by the names of their servers; a number limits requests in flight."""
     made = {}
     for name, limit in servers.items():
         limits = SharedLimits(concurrency=limit) if isinstance(limit, int) else SharedLimits(rate_limit=limit)
         made[name] = Server(name, limits)
+        made[name].answered = name not in untried
     pools = {}
     for model, names in models.items():
         members = [Member(None, made[name], HealthMonitor(model, name)) for name in names]
@@ -43,6 +44,9 @@ TOKENS = RateLimit(tokens_per_minute=100)
         ({"servers": {"x": 6}, "a": "x", "b": "x"}, [("a", 1)], {"a": 2, "b": 3}),
         ({"servers": {"x": 9, "y": 2}, "a": "xy", "b": "y"}, [], {"a": 8, "b": 2}),
         ({"servers": {"x": 9, "y": 2}, "a": "yx", "b": "y"}, [], {"a": 8, "b": 1}),
+        # A server that has answered nothing yet gets two requests of all models that may go elsewhere.
+        ({"servers": {"x": 9, "y": 4}, "a": "xy", "b": "xy", "untried": "x"}, [], {"a": 3, "b": 3}),
+        ({"servers": {"x": 9}, "a": "x", "untried": "x"}, [], {"a": 8}),
         ({"servers": {"x": RateLimit()}, "a": "x", "b": "x"}, [], {"a": 8, "b": 8}),
         # Of 100 tokens a minute the next requests take as many as the last ones.
         ({"servers": {"x": TOKENS}, "a": "x"}, [("a", 30)], {"a": 2}),
