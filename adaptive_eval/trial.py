@@ -34,6 +34,9 @@ COPY_REASON = "a copy of the previous answer to this question"
 NOT_THERE = "not in the logs"
 """The reason of a missing trial of an imported run that no log has."""
 
+LAID_OUT: Literal["laid_out"] = "laid_out"
+"""The kind of decision that lays out a round while answers before it are awaited; a replay needs it."""
+
 FIXED = "fixed"
 """The rule of results whose number of trials was fixed before anybody looked; no run asks by it."""
 

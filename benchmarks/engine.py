@@ -95,6 +95,9 @@ class _InOrder:
     def presume_billed(self, key: TrialKey) -> bool:
         return True
 
+    def overdue(self, keys: Sequence[TrialKey]) -> list[Decision]:
+        return []
+
     def may_repeat(self, key: TrialKey) -> bool:
         return False
 

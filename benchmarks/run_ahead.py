@@ -10,7 +10,8 @@ is over the trials of a run with one in flight; `of uniform` are time and trials
 asks all models the same. With `--withheld` one answer of the first model never comes: `calls` are the pairs
 of the other models without a verdict when nothing more is asked, and `asked` the trials over those of a run
 in which it comes: of the other models and the most of one run, then of the first model. With
-`--lost-after` it counts as lost, as after a timeout, so many seconds after it was asked for.
+`--lost-after` it counts as lost, as after a timeout, so many seconds after it was asked for, with
+`--comes-after` it comes. The session is told of overdue answers as by the engine, unless it is `--no-plan`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.engine.overdue import AnswerTimes
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
 
 BOARDS = {
@@ -30,6 +32,7 @@ BOARDS = {
     "two": ((0.55, 0.62), 30, 100, 0.04),
     "eight": ((0.25, 0.35, 0.42, 0.5, 0.55, 0.6, 0.72, 0.85), 200, 20, 0.05),
     "hundred": ((0.3, 0.42, 0.5, 0.57, 0.63, 0.7, 0.78, 0.86), 100, 50, 0.06),  # in rounds
+    "alike": ((0.6, 0.6000001, 0.6000002), 60, 20, 0.08),  # nobody is better
     "wide": ((0.3, 0.42, 0.5, 0.57, 0.63, 0.7, 0.78, 0.86), 500, 10, 0.06),
 }
 """Means of the models, questions, most passes, margin."""
@@ -45,6 +48,9 @@ class Run:
     slow: float  # times that the first model takes longer
     withheld: int | None = None  # an index of the first model whose answer never comes
     lost_after: float | None = None  # seconds after which that counts as lost
+    comes_after: float | None = None  # seconds after which it comes
+    hanging: float = 0.0  # share of the wrong answers that hang like the one that is withheld
+    plans: bool = True  # whether the session is told of overdue answers
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(self.seed)
@@ -55,11 +61,17 @@ class Run:
         self.luck = rng.random((len(self.means), most))
         self.seconds = rng.lognormal(0.0, self.sigma, self.luck.shape)
         self.seconds[0] *= self.slow
+        if self.withheld is not None and self.comes_after is not None:
+            self.seconds[0, self.withheld] = self.comes_after
+            self.withheld = None
         self.names = list(self.spec.names)
         self.session = Session(self.spec)
         self.now, self.free_seconds, self.open_seconds = 0.0, 0.0, 0.0
         self.taken: list[tuple[int, float]] = []
         self.trials = 0
+        self.asked_at = dict[TrialKey, float]()
+        self.times = {name: AnswerTimes() for name in self.names}
+        self.looked_at = 0.0
 
     @property
     def means(self) -> np.ndarray:
@@ -75,6 +87,7 @@ class Run:
                 model, index = self.names.index(request.key.model), request.key.index
                 right = self.luck[model, index] < self.chance[model, int(request.question)]
                 self.trials += 1
+                self.asked_at[request.key] = self.now
                 if model == 0 and index == self.withheld:
                     if self.lost_after is None:
                         waiting = 1
@@ -82,8 +95,12 @@ class Run:
                         lost = Missing(TrialKey(request.key.model, index), "timeout")
                         heappush(flying, (self.now + self.lost_after, self.trials, lost))
                     continue
-                answer = TrialOutcome(TrialKey(request.key.model, index), int(right))
+                answer: TrialOutcome | Missing = TrialOutcome(request.key, int(right))
                 seconds = float(self.seconds[model, index])
+                if not right and self.luck[model, index] > 1.0 - self.hanging:
+                    seconds = float(self.comes_after or self.lost_after or seconds)
+                    if self.lost_after is not None:
+                        answer = Missing(request.key, "timeout")
                 heappush(flying, (self.now + seconds, self.trials, answer))
             if not flying:
                 return
@@ -93,9 +110,19 @@ class Run:
                 self.free_seconds += (then - self.now) * (slots - len(flying) - 1 - waiting)
             self.now = then
             model, index = self.names.index(outcome.key.model), outcome.key.index
+            self.times[outcome.key.model].took(self.now - self.asked_at.pop(outcome.key))
             if isinstance(outcome, TrialOutcome):
                 self.taken.append((number, float(self.seconds[model, index])))
             session.tell([outcome])
+            if self.plans and session.stopped is None and self.now >= self.looked_at + 1.0:
+                self.look()
+
+    def look(self) -> None:
+        """Tell the session which answers are overdue."""
+        self.looked_at = self.now
+        for name, times in self.times.items():
+            awaited = {key: self.now - at for key, at in self.asked_at.items() if key.model == name}
+            self.session.overdue(times.overdue(awaited))
 
     @property
     def of_first(self) -> int:
@@ -144,6 +171,11 @@ def main() -> None:
     parser.add_argument("--slow", type=float, default=1.0, help="times that the first model takes longer")
     parser.add_argument("--withheld", type=int, help="index whose answer never comes")
     parser.add_argument("--lost-after", type=float, help="seconds after which that is lost")
+    parser.add_argument("--comes-after", type=float, help="seconds after which it comes")
+    parser.add_argument(
+        "--hanging", type=float, default=0.0, help="share of the answers that hang, all wrong"
+    )
+    parser.add_argument("--no-plan", dest="plans", action="store_false", help="tell of no overdue answer")
     options = parser.parse_args()
     seeds = range(options.seed, options.seed + options.runs)
     spec = spec_of(options.board, options.questions)
@@ -156,8 +188,8 @@ def main() -> None:
             runs = []
             for each in alone:
                 own = replace(each.spec, spend=options.spend)
-                lost = options.withheld, options.lost_after
-                runs.append(Run(own, each.seed, sigma, options.slow, *lost))
+                late = options.withheld, options.lost_after, options.comes_after, options.hanging
+                runs.append(Run(own, each.seed, sigma, options.slow, *late, options.plans))
             even = spec_of(options.board, options.questions, "uniform", spend="time")
             uniform = [Run(replace(even, seed=seed), seed, sigma, options.slow) for seed in seeds]
             for run in (*runs, *uniform):
@@ -172,8 +204,11 @@ def main() -> None:
                 f"trials {trials / sum(run.trials for run in uniform):.2f}",
                 flush=True,
             )
+            if options.hanging:
+                winners = sum(bool((abs(run.session.comparison.fold.verdict) == 1).any()) for run in runs)
+                print(f"  runs in which a model is called better: {winners} of {len(runs)}")
             if options.withheld is not None:
-                free = [Run(run.spec, run.seed, sigma, options.slow) for run in runs]
+                free = [Run(run.spec, run.seed, sigma, options.slow, plans=options.plans) for run in runs]
                 for run in free:
                     run.go(slots)
                 others = [run.of_others / of.of_others for run, of in zip(runs, free, strict=True)]

@@ -40,7 +40,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import ScoringRecord, SnapshotRecord
 from adaptive_eval.trial import NO_ANSWER, NOT_THERE, Missing, ScoreRange, TrialKey, TrialOutcome
 from adaptive_eval.views import reading
-from adaptive_eval.views.reading import Replayed, decision_from, require_described, still_valid
+from adaptive_eval.views.reading import Replayed, decision_from, layouts, require_described, still_valid
 
 AT_THEIR_PLACE = LOOKED_AT | {"interrupted", "budget", "endpoints", "unusable"}
 """Reasons to stop that follow from the trials only where the run stopped, or come from outside of it."""
@@ -141,7 +141,7 @@ def replay_log(
         session.keep_questions(
             (record.request.key, record.request.task, record.request.question) for record in reader.trials()
         )
-    session.replay(log, reader.unanswered())
+    session.replay(log, reader.unanswered(), layouts(reader))
     return list(session.decisions)  # stops from outside report some on the way
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
-from adaptive_eval.core.results import Results
+from adaptive_eval.core.results import Decision, Results
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
+from adaptive_eval.views.reading import layouts
 
 
 def rescored_results(
@@ -31,7 +32,7 @@ def rescored_results(
         outcomes.append(trial.outcome)
     if left:
         raise ValueError(f"{len(left):,} of them are of other answers")
-    return results_by(spec, outcomes, weights, asked)
+    return results_by(spec, outcomes, weights, asked, layouts(reader))
 
 
 def results_by(
@@ -39,13 +40,17 @@ def results_by(
     outcomes: Sequence[TrialOutcome | Missing],
     weights: Mapping[str, tuple[float, ...]],
     asked: Sequence[tuple[TrialKey, str, str]],
+    laid_out: Sequence[Decision],
 ) -> Results:
-    """Return the results of a run's trials by other categories, with what these are worth by task."""
+    """Return the results of a run's trials by other categories, with what these are worth by task.
+
+    `laid_out` are the decisions that laid out rounds while answers before them were awaited.
+    """
     spec = replace(spec.rescored(weights), prior=None)
     if spec.references:  # their answers are not here to be scored again
         spec = replace(spec, references=(), goal=GoalSpec("ranking"))
     session = Session(spec)
     session.keep_questions(asked)
-    session.replay([outcomes])
+    session.replay([outcomes], decisions=laid_out)
     session.require_asked(asked)
     return session.results()

@@ -84,6 +84,8 @@ class Intake:
     def __init__(self, board: SessionAnswers, budget: Budget, states: ModelStates) -> None:
         spec = self.spec = board.spec
         self.board = board
+        self.planned: SessionAnswers | None = None
+        """The board of a plan, which gets every answer too."""
         self.budget = budget
         self.states = states
         self._index = {model.name: row for row, model in enumerate(spec.models)}
@@ -131,7 +133,9 @@ class Intake:
         """Count outcomes, checked before; one that was counted already is left out."""
         states = self.states
         budget = self.budget
-        board = self.board
+        boards = [self.board]
+        if self.planned is not None:
+            boards.append(self.planned)
         for outcome in outcomes:
             key = outcome.key
             model, index = self._index[key.model], key.index
@@ -149,14 +153,15 @@ class Intake:
                 kept[model].update(outcome.discarded)
                 states.discarded[model] += answered and category < 0
                 states.redrawn[model] += category >= 0
-            if category >= 0 and self._may_be_copy(outcome):
-                board.doubt(model, index, _text(outcome))
             amount = budget.charge(model, trial, outcome.usage, answered=answered)
-            board.add(model, index, category)
-            if board.costs is not None:
-                board.costs[model, index] = budget.spent(amount)
-            if self._repeating:
-                board.determinism.note(model, index, category, _text(outcome))
+            for board in boards:
+                if category >= 0 and self._may_be_copy(outcome):
+                    board.doubt(model, index, _text(outcome))
+                board.add(model, index, category)
+                if board.costs is not None:
+                    board.costs[model, index] = budget.spent(amount)
+                if self._repeating:
+                    board.determinism.note(model, index, category, _text(outcome))
             if after_stop:
                 states.after_stop[model] += 1
 

@@ -188,8 +188,9 @@ class Decision:
 
     Parameters
     ----------
-    kind : {'pair', 'retired', 'model_stopped', 'withdrawn', 'stop', 'servers'}
-        What was decided; ``servers``: who of those found for a model is asked from now on.
+    kind : {'pair', 'retired', 'model_stopped', 'withdrawn', 'stop', 'servers', 'laid_out'}
+        What was decided; ``servers``: who of those found for a model is asked from now on; ``laid_out``: what
+        a model is asked in its next round, while answers before it are awaited.
     models : tuple of str
         The models concerned.
     verdict : str
@@ -205,10 +206,10 @@ class Decision:
         What is behind it. Of a pair: difference, low, high, statistic, threshold, questions, kind, and for a
         tie the equivalence margin; statistic_beyond if the statistic is a least value. Of a retirement: the
         models it is separated from, tied with, and those with which an open pair is lost. Of a stop: as in
-        :class:`StopVerdict`.
+        :class:`StopVerdict`. Of ``laid_out``: the indices that are awaited.
     """
 
-    kind: Literal["pair", "retired", "model_stopped", "withdrawn", "stop", "servers"]
+    kind: Literal["pair", "retired", "model_stopped", "withdrawn", "stop", "servers", "laid_out"]
     models: tuple[str, ...]
     verdict: str
     step: int

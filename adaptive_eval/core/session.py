@@ -34,11 +34,12 @@ from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import check_budgets
 from adaptive_eval.errors import SessionError
 from adaptive_eval.stops import StopReason
-from adaptive_eval.trial import FIXED, TrialKey, TrialRequest
+from adaptive_eval.trial import FIXED, LAID_OUT, TrialKey, TrialRequest
 from scorio.sequential.parts import Answers, Levels
 
 if TYPE_CHECKING:
     from adaptive_eval.core.one_look import AnswerCounts
+    from adaptive_eval.core.overdue_plan import Plan
 
 _MOST_IN_FLIGHT = 1_000_000
 """A log that lacks more trials than these before another is no run's."""
@@ -108,6 +109,7 @@ class Session:
         self._reported = 0
         self._intake = Intake(self.board, self.budget, self.states)
         self._issuer = Issuer(self.comparison, self.budget, self.states)
+        self._plan: Plan | None = None  # while answers are overdue
         self._next_look = 1
         self._look_at = READ_BATCH
         self._forecast: RunForecast | None = None
@@ -145,6 +147,9 @@ class Session:
         else:
             slots = {self._intake.model(name): free for name, free in capacity.items()}
         requests = self._issue(slots)
+        if not requests and self._plan is not None:
+            self._plan.read()
+            requests = self._issue(slots)
         if not requests and not self._waiting():
             self._decide(now=True)  # what waits unread may show what is needed next
             requests = self._issue(slots)
@@ -154,14 +159,21 @@ class Session:
 
     def _issue(self, slots: int | Mapping[int, int]) -> list[TrialRequest]:
         """Drop the models whose own budget has ended, and issue trials of the others."""
-        if any(self._issuer.spent()):
+        if any(self._asking.spent()):
             self._decide(now=True)  # what waits unread may show that they are not needed any more
-        for model, account in list(self._issuer.spent()):
+        for model, account in list(self._asking.spent()):
             self.states.spent.add(model)
             self._give_up(model, "", account_evidence(self.spec, account))
         if self.stopped is None:
-            return self._issuer.issue(slots)
+            return self._asking.issue(slots)
         return []
+
+    @property
+    def _asking(self) -> Issuer:
+        """What says who is asked: that of the plan, while there is one."""
+        if self._plan is not None:
+            return self._plan.issuer
+        return self._issuer
 
     def _waiting(self) -> bool:
         """Whether a trial of a model that is not dropped is in flight."""
@@ -192,8 +204,65 @@ class Session:
             one. Nothing of the batch is counted then.
         """
         self._take(outcomes)
+        self._follow_plan()
         self._decide()
         return self._report()
+
+    def overdue(self, keys: Iterable[TrialKey]) -> list[Decision]:
+        """Plan as if answers that are awaited for far too long were lost; return the decisions that follow.
+
+        Whom :meth:`ask` asks is then decided without them, and nothing else. They count when they come.
+
+        Parameters
+        ----------
+        keys : iterable of TrialKey
+            Trials in flight.
+
+        Returns
+        -------
+        list of Decision
+            Rounds that are laid out although answers before them are awaited. A replay needs them.
+
+        Raises
+        ------
+        SessionError
+            If a trial is not in flight.
+        """
+        for key in keys:
+            self._in_flight(key)
+            self._plan_without(self._intake.model(key.model), key.index)
+        self._follow_plan()
+        return self._report()
+
+    def _plan_without(self, model: int, index: int) -> None:
+        """Count an awaited answer as lost in the plan, which is made if there is none."""
+        plans = self.comparison.contrasts.stops or not self.board.run_sequence.endless
+        if self.stopped is not None or not plans or self.board.determinism.claimed:
+            return
+        if self._plan is not None and (model, index) in self._plan.lost:
+            return
+        if self._plan is None:
+            from adaptive_eval.core.overdue_plan import Plan  # most runs need none
+
+            self._plan = Plan(self.comparison, self.budget, self.states)
+            self._intake.planned = self._plan.answers
+        self._plan.lose(model, index)
+
+    def _follow_plan(self) -> None:
+        """Bring the plan up to what was told, or make it again without what is not overdue any more."""
+        if self._plan is None:
+            return
+        in_flight = self._plan.lost & self.states.launched.keys()
+        overdue = {key for key in in_flight if key[0] not in self.states.stopped}
+        if overdue != self._plan.lost or self.stopped is not None:
+            self._plan = self._intake.planned = None
+            self._decide(now=True)
+            for model, index in sorted(overdue):
+                self._plan_without(model, index)
+        if self._plan is not None:
+            self.decisions += self._plan.absorb()
+            if self._plan.is_due:
+                self._plan.read()
 
     def _take(self, outcomes: Sequence[Completed]) -> None:
         self._intake.check(outcomes)
@@ -400,6 +469,9 @@ class Session:
         ground = {"unusable": True} if model in self.states.unusable else spent or {}
         self.decisions.append(Decision("model_stopped", (name,), verdict, issued, completed, reason, ground))
         self.comparison.lose(model)
+        if self._plan is not None:
+            self._plan.comparison.lose(model)
+            self._follow_plan()
         self._retire()
         self._stop_when_done()
 
@@ -442,6 +514,7 @@ class Session:
         if billed:
             self.budget.presume_billed(model, trial.task, trial.question)
         self.states.reissue(model, key.index)
+        self._follow_plan()
 
     def _in_flight(self, key: TrialKey) -> InFlightTrial:
         trial = self.states.launched.get((self._intake.model(key.model), key.index))
@@ -478,7 +551,10 @@ class Session:
                 raise SessionError(f"trial {key.index} of {key.model!r} is not of question {words}")
 
     def replay(
-        self, log: Iterable[Sequence[Completed]], unanswered: Iterable[tuple[TrialKey, int]] = ()
+        self,
+        log: Iterable[Sequence[Completed]],
+        unanswered: Iterable[tuple[TrialKey, int]] = (),
+        decisions: Iterable[Decision] = (),
     ) -> list[Decision]:
         """Rebuild the state from stored outcomes, in batches.
 
@@ -490,6 +566,8 @@ class Session:
             What :meth:`tell` had been told, in that order; the batches decide nothing.
         unanswered : iterable of (TrialKey, int)
             Trials with the number of their requests that may have been billed and have left no answer.
+        decisions : iterable of Decision
+            The stored decisions, of which those that laid out rounds while answers were awaited are needed.
 
         Returns
         -------
@@ -498,15 +576,21 @@ class Session:
         """
         known: list[set[int]] = [set() for _ in self.spec.models]
         trials = 0
+        laid_out: list[list[Decision]] = [[] for _ in self.spec.models]
+        for decision in decisions:
+            if decision.kind == LAID_OUT:
+                laid_out[self._intake.model(decision.models[0])].append(decision)
         self.board.determinism.paused = self._replaying = True
         for batch in log:
             pending: list[Completed] = []
             for outcome in batch:
                 model, index = self._intake.model(outcome.key.model), outcome.key.index
-                if not self._issuer.is_laid_out(model, index):
+                if self._needs_layout(laid_out[model], model, index):
                     self._tell_again(pending)
                     self.board.absorb()
                     pending = []
+                    while laid_out[model] and self._needs_layout(laid_out[model], model, index):
+                        self._lay_out_again(laid_out[model].pop(0))
                     # It was laid out when all before was complete, so the log has no more of that.
                     while not self._issuer.is_laid_out(model, index) and self.board.fill_next(model):
                         self.board.absorb()
@@ -520,6 +604,9 @@ class Session:
                     self._issuer.adopt(model, index)
                 pending.append(outcome)
             self._tell_again(pending)
+        for left in laid_out:
+            for decision in left:
+                self._lay_out_again(decision)
         self.board.absorb()  # trials in flight may be of rounds that follow from what is not read yet
         fills, complete = self.board.determinism.needs_no_trial, self.board.complete
         self.board.determinism.paused = self._replaying = False
@@ -535,6 +622,16 @@ class Session:
         self._decide(now=True)
         self._decide_by_labels()
         return self._report()
+
+    def _lay_out_again(self, decision: Decision) -> None:
+        from adaptive_eval.core.overdue_plan import lay_out_again  # most runs need none
+
+        lay_out_again(self.board, decision)
+
+    def _needs_layout(self, decisions: Iterable[Decision], model: int, index: int) -> bool:
+        """Return whether a stored answer follows a round that is not laid out, or one that did without it."""
+        without = any(index in decision.evidence["awaited"] for decision in decisions)
+        return without or not self._issuer.is_laid_out(model, index)
 
     def _decide_by_labels(self) -> None:
         """Stop if labels reach the goal. They are of answers that are in the log, so this is asked once."""
@@ -556,7 +653,7 @@ class Session:
         """Return scores, intervals, pairs, budgets and forecasts as plain data."""
         self._decide(now=True)
         self.board.absorb()
-        waiting = self._issuer.waiting() if self.stopped is None else {}
+        waiting = self._waits_for() if self.stopped is None else {}
         found = results(self.comparison, self.budget, self.states, waiting, self.stopped)
         if self.spec.stopping.rule == FIXED:
             from adaptive_eval.core.one_look import OneLook
@@ -567,6 +664,16 @@ class Session:
             return self._by_labels(found)
         forecast = self.forecast()
         return replace(found, forecast=forecast, warnings=(*found.warnings, *self._remarks()))
+
+    def _waits_for(self) -> dict[int, list[int]]:
+        """Return the models that wait for others: also those that need nothing but an overdue answer."""
+        waiting = self._asking.waiting()
+        if self._plan is not None:
+            held_back = set(self.comparison.members) - set(self._plan.comparison.members)
+            for model in sorted(held_back):
+                if not self.states.in_flight[model]:
+                    waiting[model] = sorted({late for late, _ in self._plan.lost})
+        return waiting
 
     def _by_labels(self, alone: Results) -> Results:
         """Return results by labels, which further answers do not change."""

@@ -12,6 +12,7 @@ from adaptive_eval.engine.fleet import Fleet
 from adaptive_eval.engine.independence import COPY
 from adaptive_eval.engine.limits import BatchRounds, ConcurrencyLimit
 from adaptive_eval.engine.model_client import ModelClient, OfServers
+from adaptive_eval.engine.overdue import AnswerTimes
 from adaptive_eval.engine.pool import Member
 from adaptive_eval.engine.protocols import Clock, Executor
 from adaptive_eval.engine.trial_task import Sending, State, TrialTask
@@ -45,6 +46,7 @@ class Lane:
     proven: bool = False  # whether a request was answered or has failed, but for a refusal
     answered: bool = False  # whether a request was answered in this session
     consecutive_missing: int = 0
+    times: AnswerTimes = field(default_factory=AnswerTimes)  # from the start of a trial to its end
 
     @property
     def answers_nothing(self) -> bool:
@@ -192,6 +194,8 @@ class InFlightTrials:
         if not lane.begun:
             lane.begun_at = self._clock.now()
         lane.begun += 1
+        if trial.since is None:
+            trial.since = self._clock.now()
         self._running[trial.request.key] = trial
         state = State.SCORING  # its scorer was out of reach
         if trial.completion is None:
@@ -275,9 +279,22 @@ class InFlightTrials:
             judged = ()
         return (*trial.discarded, *self._runner.causes(trial), *answer, *judged)
 
-    @staticmethod
-    def _settle_answered(trial: TrialTask, lane: Lane) -> End:
+    def overdue(self) -> list[TrialKey]:
+        """Return the trials in flight that are awaited for far longer than others of their models took."""
+        awaited: dict[str, dict[TrialKey, float]] = {model: {} for model in self.lanes}
+        now = self._clock.now()
+        for key, trial in self._running.items():
+            if key.model in awaited and trial.since is not None:
+                awaited[key.model][key] = now - trial.since
+        found: list[TrialKey] = []
+        for model, lane in self.lanes.items():
+            found += lane.times.overdue(awaited[model])
+        return found
+
+    def _settle_answered(self, trial: TrialTask, lane: Lane) -> End:
         assert trial.score is not None
+        if trial.since is not None:
+            lane.times.took(self._clock.now() - trial.since)
         if trial.score.category is not None:
             lane.consecutive_missing = 0
             return "scored"

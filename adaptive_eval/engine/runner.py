@@ -109,6 +109,7 @@ class Runner:
             fastest=self._options.fastest,
         )
         self._ending: StopVerdict | None = None
+        self._ticked = False  # since the loop has looked for overdue answers
         self._pace = Pace(clock, self._options.elapsed)
 
     async def run(self) -> StopVerdict:
@@ -161,6 +162,9 @@ class Runner:
                 self._wake.clear()
                 await self._absorb()
                 self._check_deadline()
+                if self._ticked and self._ending is None:
+                    self._ticked = False
+                    self._decided(self._controller.overdue(self._in_flight.overdue()))
         except BaseException:
             # Answers that were paid for still go into the recorder's next commit, with all attempts: an
             # outcome without its attempt would hide a failed one before it.
@@ -181,6 +185,7 @@ class Runner:
             await self._pace.clock.sleep(seconds)
             self._pace.late(self._pace.clock.now() - due)
             self._in_flight.fleet.give_up_silent(ending=self._ending is not None)
+            self._ticked = True
             self._wake.set()
 
     async def _launch(self) -> None:

@@ -79,6 +79,7 @@ class TrialTask:
     wanted: bool = True  # whether another attempt is wanted after the present one
     attempts: int = 0  # attempts made so far
     requeued: int = 0  # how often it was queued again
+    since: float | None = None  # monotonic seconds when it was started first
     completion: Completion | None = None  # the answer, which is kept while its scorer is out of reach
     score: Score | None = None  # the score of the answer
     failure: EndpointError | None = None  # why it has no answer, or no score

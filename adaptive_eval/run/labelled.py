@@ -26,6 +26,7 @@ from adaptive_eval.run.label_choice import CALLS, LabelChoices, allowed_scores
 from adaptive_eval.run.label_files import KnownAnswer, Label, LabelFile
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import TrialKey
+from adaptive_eval.views.reading import layouts
 from scorio.arrays import Floats, Ints
 
 LEAST_CHANCE = 0.25
@@ -53,7 +54,7 @@ def hold_against(reader: RunReader, about: RunDescription, file: Path) -> Held:
         if spec.references:
             spec = replace(spec, references=(), prior=None, goal=GoalSpec("ranking"))
         session = Session(spec)
-        session.replay(reader.log())
+        session.replay(reader.log(), decisions=layouts(reader))
         alone = session.results()
     look = label_look(session.spec, session.board, record)
     judged = look.judged

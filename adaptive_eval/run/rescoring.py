@@ -20,7 +20,7 @@ from adaptive_eval.build.rubrics import (
     with_stored_thresholds,
 )
 from adaptive_eval.build.stored_answers import with_stored_answers
-from adaptive_eval.core.results import Results, to_json
+from adaptive_eval.core.results import Decision, Results, to_json
 from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.independence import COPY
 from adaptive_eval.errors import (
@@ -56,6 +56,7 @@ from adaptive_eval.trial import (
     TrialOutcome,
     Usage,
 )
+from adaptive_eval.views.reading import layouts
 
 _BATCH = 256
 
@@ -89,7 +90,7 @@ def stored_scoring(built: Built, reader: RunReader) -> Rescoring:
     """Return the ranking by the categories that the run was decided by."""
     outcomes = list(chain.from_iterable(reader.log()))
     asked = [(one.request.key, one.request.task, one.request.question) for one in reader.trials()]
-    return Rescoring("as run", results_by(built.spec, outcomes, {}, asked), (), {})
+    return Rescoring("as run", results_by(built.spec, outcomes, {}, asked, layouts(reader)), (), {})
 
 
 def rescore(
@@ -180,6 +181,7 @@ class _Answers:
     meta: Mapping[str, str]
     tasks: Sequence[str]
     scorer: Any
+    laid_out: Sequence[Decision]  # rounds, while answers before them were awaited
     keys: list[_Asked]
     scores: list[Score | None]  # None for a missing trial
     reasons: list[str]  # of missing trials
@@ -196,7 +198,7 @@ class _Answers:
         score: _Score,
         progress: Callable[[int, int], None] | None,
     ) -> _Answers:
-        answers = cls(built, reader.meta(), tasks, scorer, [], [], [])
+        answers = cls(built, reader.meta(), tasks, scorer, layouts(reader), [], [], [])
         trials = reader.trials()
         total = reader.count()
         batches = iter(lambda: list(islice(trials, _BATCH)), [])
@@ -256,7 +258,8 @@ class _Answers:
             else:
                 told = (category, one.usage, one.digest, one.repeats, one.discarded)
                 outcomes.append(TrialOutcome(one.key, *told))
-        results = results_by(self.built.spec, outcomes, weights, [key[:3] for key in self.keys])
+        asked = [key[:3] for key in self.keys]
+        results = results_by(self.built.spec, outcomes, weights, asked, self.laid_out)
         rows = tuple(self._rows(categories))
         unscored = sum(row.category is None for row in rows)
         body = {"tasks": body, "results": to_json(results)}

@@ -27,7 +27,7 @@ from adaptive_eval.store.run_files import (
     merge_log,
     open_for_writing,
 )
-from adaptive_eval.trial import TrialRequest
+from adaptive_eval.trial import LAID_OUT, TrialRequest
 
 
 class WriterLock:
@@ -352,7 +352,8 @@ completion_tokens=3, cached_tokens=0), answer=1825008443, repeats=False, discard
 def salvage(source: Path | str, target: Path | str) -> Damage:
     """Copy the undamaged rows of a run to a new run, which can be continued; return the losses.
 
-    Trials, launches, attempts and the description are copied; decisions are made again on resume.
+    Trials, launches, attempts and the description are copied; decisions are made again on resume, but for
+    those that laid out rounds while answers were awaited.
 
     Raises
     ------
@@ -375,6 +376,10 @@ def salvage(source: Path | str, target: Path | str) -> Damage:
                     writer.outcome(record)
                 if place % _SALVAGED_AT_ONCE == 0:
                     writer.commit()
+            with suppress(*UNREADABLE):
+                for decision in reader.decisions():
+                    if decision.body.get("kind") == LAID_OUT:
+                        writer.decision(decision.at, decision.trials, decision.body)
     return contents.damage
 
 

@@ -475,8 +475,8 @@ DECISIONS: tuple[Column[DecisionRow], ...] = (
         value=lambda row: row.made.kind,
         outlets=FILES,
         meaning="`pair`, `retired`, `model_stopped`, `withdrawn` (a verdict that a changed rule, rubric "
-        "or goal does not lead to any more), `stop`, or `servers` (of those found: `joined`, "
-        "`left`, `refused`)",
+        "or goal does not lead to any more), `stop`, `servers` (of those found: `joined`, "
+        "`left`, `refused`), or `laid_out` (a model's next round, while answers before it are awaited)",
     ),
     Column(
         key="models",

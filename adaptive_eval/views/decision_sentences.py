@@ -7,7 +7,7 @@ from typing import Any
 
 from adaptive_eval.core.discard_words import causes_words
 from adaptive_eval.core.results import Decision, PairResult, Results, StopVerdict
-from adaptive_eval.trial import DISCARD_CAUSES, DiscardCause
+from adaptive_eval.trial import DISCARD_CAUSES, LAID_OUT, DiscardCause
 from adaptive_eval.views.numbers import count, duration, interval, percent, signed, trimmed, usd
 from adaptive_eval.views.verdicts import (
     claim_words,
@@ -30,6 +30,9 @@ def decision_words(one: Decision) -> str:
         return one.text
     if one.kind == "stop":
         return stop_words(one.verdict, one.evidence)
+    if one.kind == LAID_OUT:
+        awaited = ", ".join(map(str, one.evidence["awaited"]))
+        return f"the next round of {one.models[0]} is laid out without what is awaited: trial {awaited}"
     if one.verdict == "retired":
         words = _retired(one)
     else:

@@ -20,6 +20,7 @@ from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord, TargetLookup
 from adaptive_eval.store.run_files import RUN_FILE, RunFiles
+from adaptive_eval.trial import LAID_OUT
 from adaptive_eval.views.details import NAME, STARTED_AT, read_details
 from adaptive_eval.views.summary import RunHeader, RunSummary, summary_at, waiting_summary
 
@@ -296,6 +297,12 @@ def decision_from(body: Mapping[str, Any]) -> Decision:
     if not isinstance(decision.evidence.get("threshold", 0.0), int | float):
         raise TypeError("the threshold of a decision is no number")
     return decision
+
+
+def layouts(reader: RunReader) -> list[Decision]:
+    """Return the stored decisions that laid out rounds while answers before them were awaited."""
+    stored = reader.decisions()
+    return [decision_from(record.body) for record in stored if record.body.get("kind") == LAID_OUT]
 
 
 def require_described(what: Decision | StopVerdict | None) -> None:

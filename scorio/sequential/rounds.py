@@ -304,6 +304,8 @@ class Rounds:
         weight = round_weights(variance, cost)[:, sequence.order]
         start = float(np.random.default_rng((sequence.seed or 0, number)).random())
         for model, of_model in zip(models.tolist(), weight, strict=True):
+            if sequence.laid_out(model) > self.begins[number + 1]:
+                continue  # while an answer was awaited, from those that were there
             times = round_times(of_model, trials, sequence.samples_per_prompt, start)
             sequence.extend_own(model, round_questions(sequence.order, times, sequence.samples_per_prompt))
 

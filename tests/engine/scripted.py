@@ -97,6 +97,11 @@ class ScriptedController:
         self.presumed.append(key)
         return self.affords(key)
 
+    def overdue(self, keys):
+        if keys:
+            self.journal.append(("overdue", keys))
+        return []
+
     def may_repeat(self, key):
         return False
 

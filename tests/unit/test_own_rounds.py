@@ -362,7 +362,8 @@ def test_stored_answers_stay_with_their_questions_where_a_change_counts_them_oth
     again = Session(replace(spec, redrawn=frozenset({"timeout"})))
     if "weights" in setting:
         again = Session(replace(spec, tasks=(replace(spec.tasks[0], weights=(0.0, 3.0, 1.0)),)))
-    reader = SimpleNamespace(trials=lambda: [SimpleNamespace(request=one) for one in asked], unanswered=list)
+    records = [SimpleNamespace(request=one) for one in asked]
+    reader = SimpleNamespace(trials=lambda: records, unanswered=list, decisions=list)
     replay_log(again, reader, [SimpleNamespace(setting=setting)], log)
     place = again.board.run_sequence.at
     kept = [place(one.key.index, int(one.key.model[1:]))[1] for one in asked]

@@ -1,0 +1,50 @@
+"""Overdue answers: those that are awaited for far longer than any other of their model took.
+
+They count when they come, or as lost once the time limit is reached. Until then the session plans without
+them (:meth:`adaptive_eval.core.session.Session.overdue`).
+"""
+
+from collections.abc import Mapping
+
+from adaptive_eval.trial import TrialKey
+
+TIMES = 2.0
+"""An overdue answer is awaited for so many times as long as the longest one took."""
+LEAST = 5.0
+"""Seconds for which it is awaited at least."""
+ANSWERS = 32
+"""Answers of its model from which on the longest says something."""
+FEW = 1 / 16
+"""Overdue answers for each that has come, at most: where more are late, the model or its server is slow."""
+
+
+class AnswerTimes:
+    """How long the trials of one model took.
+
+    Examples
+    --------
+    >>> times = AnswerTimes()
+    >>> for _ in range(40):
+    ...     times.took(3.0)
+    >>> times.overdue({TrialKey("oak", 37): 6.5, TrialKey("oak", 52): 2.0})
+    [TrialKey(model='oak', index=37)]
+    """
+
+    def __init__(self) -> None:
+        self.answers = 0
+        self.longest = 0.0
+
+    def took(self, seconds: float) -> None:
+        """Count an answer that took so long."""
+        self.answers += 1
+        self.longest = max(self.longest, seconds)
+
+    def overdue(self, awaited: Mapping[TrialKey, float]) -> list[TrialKey]:
+        """Return the overdue ones of trials that have been awaited for so many seconds."""
+        if self.answers < ANSWERS:
+            return []
+        longest = max(TIMES * self.longest, LEAST)
+        found = [key for key, seconds in awaited.items() if seconds > longest]
+        if len(found) > FEW * self.answers:
+            return []
+        return found
