@@ -14,21 +14,21 @@ import numpy as np
 from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.discarded import open_for_good
-from adaptive_eval.core.forecast import forecast
-from adaptive_eval.core.foresight import next_look, too_noisy
-from adaptive_eval.core.goals import Goal, make_goal
-from adaptive_eval.core.issuing import Issuer
-from adaptive_eval.core.model_states import Completed, Intake, ModelStates
-from adaptive_eval.core.overview import (
+from adaptive_eval.core.evidence import (
     account_evidence,
     lost_evidence,
     pair_decision,
     partial_evidence,
     resolved_evidence,
-    results,
     retirement,
     stopped_models,
 )
+from adaptive_eval.core.forecast import forecast
+from adaptive_eval.core.foresight import next_look, too_noisy
+from adaptive_eval.core.goals import Goal, make_goal
+from adaptive_eval.core.issuing import Issuer
+from adaptive_eval.core.model_states import Completed, Intake, ModelStates
+from adaptive_eval.core.overview import results
 from adaptive_eval.core.results import Decision, Results, RunForecast, StopVerdict
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import check_budgets

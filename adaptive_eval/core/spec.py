@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise, starmap
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.fixed_rule import FixedRule
 from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.plugins import load_rule
 from adaptive_eval.options.decisions import AllocationSpec as AllocationSpec
@@ -25,8 +24,9 @@ from adaptive_eval.options.decisions import StoppingSpec as StoppingSpec
 from adaptive_eval.options.limit_options import BudgetSpec as BudgetSpec
 from adaptive_eval.options.limit_options import Price as Price
 from adaptive_eval.trial import FIXED, STEPS, DiscardCause, ScoreRange
+from scorio.arrays import Bools, Floats
 from scorio.sequential import parts
-from scorio.sequential.parts import Levels, has_answer_bets
+from scorio.sequential.parts import Anytime, ContrastBlock, Levels, has_answer_bets
 
 FLIP_SHARE = 0.1
 """Of the error rate, what the limits of the noise at temperature 0 may use; verdicts have the rest."""
@@ -422,3 +422,19 @@ class SessionSpec:
         if margin is not None:
             margin = margin / unit * new_unit
         return replace(other, goal=goal(self.goal), stopping=replace(self.stopping, equivalence=margin))
+
+
+@dataclass(frozen=True)
+class FixedRule(Anytime):
+    """Calls nothing; :class:`adaptive_eval.core.one_look.OneLook` gives the verdicts at the end."""
+
+    name: ClassVar[str] = FIXED
+    promise: ClassVar[str] = "the error level holds for one look at a number of trials fixed in advance"
+
+    def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
+        """Return no evidence."""
+        return np.full(block.difference.shape, -np.inf)
+
+    def tie_evidence(self, block: ContrastBlock) -> Floats:
+        """Return no evidence."""
+        return np.full(block.difference.shape, -np.inf)

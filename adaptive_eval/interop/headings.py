@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from adaptive_eval.interop.column_maps import OBJECT_KEY
+from adaptive_eval.interop.column_maps import OBJECT_KEY, VERDICTS
 from adaptive_eval.trial import ScoreRange
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -31,8 +31,6 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """Headings of our columns, the likeliest first; the last one of a question is a task that is one."""
-
-_VERDICTS = ("category", "correct", "score")
 
 WORDS: Mapping[str, int] = {
     **dict.fromkeys(("true", "yes", "pass", "passed", "correct", "right", "resolved", "solved"), 1),
@@ -97,7 +95,7 @@ def read_headings(
     first: Mapping[str, Any] = next(iter(rows), {})
     found = _named_columns(first, given)
     taken = {*found.values(), *given.values()}
-    if any(name in found or name in given for name in _VERDICTS) or named:
+    if any(name in found or name in given for name in VERDICTS) or named:
         return Headings(_differing(found))
     verdicts = [name for name in first if name not in taken and _holds_verdicts(rows, name, scores)]
     if len(verdicts) < 2:
@@ -184,9 +182,9 @@ def _named_columns(row: Mapping[str, Any], given: Mapping[str, str]) -> dict[str
     for name in row:
         headings.setdefault(plain_heading(str(name)), str(name))
     found: dict[str, str] = {}
-    has_verdict = any(name in given for name in _VERDICTS)
+    has_verdict = any(name in given for name in VERDICTS)
     for ours, names in _NAMES.items():
-        if has_verdict and ours in _VERDICTS:
+        if has_verdict and ours in VERDICTS:
             continue
         taken = {*found.values(), *given.values()}
         candidates = [headings[name] for name in names if name in headings]

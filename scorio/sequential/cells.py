@@ -14,43 +14,14 @@ from scorio.arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.copies import Copies
 from scorio.sequential.flips import Flips
 from scorio.sequential.moments import (
-    POOLED,
     CategoryScale,
+    FittedPriors,
     Mark,
     PathBlock,
     PathBuffer,
-    ScorePrior,
 )
 from scorio.sequential.rounds import Rounds, round_share
 from scorio.sequential.trial_sequence import TrialSequence
-
-
-class _Fit:
-    """The empirical-Bayes priors of the models of a task, and when they are fitted again."""
-
-    def __init__(self, models: int, scale: CategoryScale) -> None:
-        uniform = np.full(models, scale.p1), np.full(models, scale.p2)
-        self.prior = ScorePrior(np.full(models, POOLED), *uniform)
-        self.repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
-        self._fitted = np.zeros(models, dtype=np.int64)  # `repeated` at the last doubling
-
-    def until(self, models: Integers, start: int, repeated: Ints, questions: int) -> tuple[int, Integers]:
-        """Return how many steps to take at once, and the models to fit again after the last of them."""
-        if repeated.shape[1] == 1 and (start + 1) % questions and (start & (start + 1)):
-            doubled = repeated[:, 0] >= 2 * np.maximum(self._fitted[models], 1)
-            if not doubled.any():
-                return 1, models[:0]
-        steps = start + 1 + np.arange(repeated.shape[1])
-        due = (repeated == 0) & ((steps & (steps - 1)) == 0)
-        due |= repeated >= 2 * np.maximum(self._fitted[models], 1)[:, None]
-        due |= steps % questions == 0
-        first = np.flatnonzero(due.any(axis=0))
-        if first.size == 0:
-            return repeated.shape[1], models[:0]
-        at = int(first[0])
-        doubled = repeated[:, at] >= 2 * np.maximum(self._fitted[models], 1)
-        self._fitted[models[doubled]] = repeated[doubled, at]
-        return at + 1, models[due[:, at]]
 
 
 class Cells:
@@ -120,7 +91,7 @@ class Cells:
         self.categories = np.full((models, 64), Mark.MISSING, dtype=smallest)
         self._copies = Copies(sequence.questions)
         self.missing = np.zeros(models, dtype=np.int64)
-        self._fit = _Fit(models, self.scale)
+        self._fit = FittedPriors(models, self.scale)
         self._sums = np.zeros((9, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ², and of lost trials
         self.lost = np.zeros((models, sequence.questions), dtype=np.int32)
         self._paid = np.zeros((2, models, sequence.questions))  # trials of known cost, and their cost

@@ -242,6 +242,34 @@ class CategoryScale:
         return avg_variance(n, sx, sxx, self.levels.size, self.p1, self.p2)
 
 
+class FittedPriors:
+    """The empirical-Bayes priors of the models of a task, and when they are fitted again."""
+
+    def __init__(self, models: int, scale: CategoryScale) -> None:
+        uniform = np.full(models, scale.p1), np.full(models, scale.p2)
+        self.prior = ScorePrior(np.full(models, POOLED), *uniform)
+        self.repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
+        self._fitted = np.zeros(models, dtype=np.int64)  # `repeated` at the last doubling
+
+    def until(self, models: Integers, start: int, repeated: Ints, questions: int) -> tuple[int, Integers]:
+        """Return how many steps to take at once, and the models to fit again after the last of them."""
+        if repeated.shape[1] == 1 and (start + 1) % questions and (start & (start + 1)):
+            doubled = repeated[:, 0] >= 2 * np.maximum(self._fitted[models], 1)
+            if not doubled.any():
+                return 1, models[:0]
+        steps = start + 1 + np.arange(repeated.shape[1])
+        due = (repeated == 0) & ((steps & (steps - 1)) == 0)
+        due |= repeated >= 2 * np.maximum(self._fitted[models], 1)[:, None]
+        due |= steps % questions == 0
+        first = np.flatnonzero(due.any(axis=0))
+        if first.size == 0:
+            return repeated.shape[1], models[:0]
+        at = int(first[0])
+        doubled = repeated[:, at] >= 2 * np.maximum(self._fitted[models], 1)
+        self._fitted[models[doubled]] = repeated[doubled, at]
+        return at + 1, models[due[:, at]]
+
+
 @dataclass(frozen=True, slots=True)
 class PathBlock:
     """What a pair reads of some models: running moments at each step of a piece of their trial sequence.

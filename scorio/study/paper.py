@@ -98,7 +98,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PaperPage:
     """The folder of the page and its figures, and the inputs of every section."""
 
     folder: Path
@@ -125,7 +125,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
-def figure_1(page: Page) -> dict[str, Any]:
+def figure_1(page: PaperPage) -> dict[str, Any]:
     """Mean Kendall's tau of every metric against the true ranking."""
     coins = [biased_coins(seed=page.seed + draw) for draw in range(DRAWS)]
     outcomes = coins[0].sample(TRIALS, seed=page.seed + 1)
@@ -149,7 +149,7 @@ def figure_1(page: Page) -> dict[str, Any]:
     return {"panels": "\n\n".join(parts)}
 
 
-def figure_2(page: Page) -> dict[str, Any]:
+def figure_2(page: PaperPage) -> dict[str, Any]:
     """Trials of the original models as a prior of their updates."""
     study = prior_study(paper_originals(seed=page.seed), **page.run(50_000))
     gains = zip(study.depths[1:], study.gain[1:], strict=True)
@@ -159,7 +159,7 @@ def figure_2(page: Page) -> dict[str, Any]:
     return {"tau": study.original_tau.mean(), "changed": 100 * study.changed, "figure": chart}
 
 
-def figure_3(page: Page) -> dict[str, Any]:
+def figure_3(page: PaperPage) -> dict[str, Any]:
     """Order and z of LLM10 and LLM9."""
     at = sorted({*range(1, 100, 3), *range(100, 401, 5), 80, 199, 285})
     draws = []
@@ -183,7 +183,7 @@ def figure_3(page: Page) -> dict[str, Any]:
     return {"draws": DRAWS, "table": table, "first": first, "second": second, "figures": "\n\n".join(charts)}
 
 
-def table_1(page: Page) -> dict[str, Any]:
+def table_1(page: PaperPage) -> dict[str, Any]:
     """Ranking with credible intervals."""
     coins = biased_coins(seed=page.seed)
     options = page.run(20_000)
@@ -201,13 +201,13 @@ def table_1(page: Page) -> dict[str, Any]:
     }
 
 
-def figures_5_and_9(page: Page) -> dict[str, Any]:
+def figures_5_and_9(page: PaperPage) -> dict[str, Any]:
     """Worst trajectories and the distribution of convergence@n of coins."""
     outcomes = biased_coins(seed=page.seed).sample(TRIALS, seed=page.seed + 1)
     return {"settling": _settling(page, outcomes, "")}
 
 
-def _settling(page: Page, outcomes: Integers, suffix: str) -> str:
+def _settling(page: PaperPage, outcomes: Integers, suffix: str) -> str:
     """Return Figures 5 and 9 of recorded outcomes, columns drawn with and without replacement."""
     trials = outcomes.shape[2]
     metrics = [Metric("bayes"), *(Metric("pass_at_k", k=k) for k in (2, 4, 8) if k < trials)]
@@ -243,13 +243,13 @@ def _settling_row(result: Convergence) -> list[Any]:
     return [result.metric.label, never, *means, quarter, half, worst]
 
 
-def figure_6(page: Page) -> dict[str, Any]:
+def figure_6(page: PaperPage) -> dict[str, Any]:
     """Growth of convergence@n with the number of models."""
     coins = biased_coins(np.linspace(0.2, 0.8, 20), seed=page.seed)
     return {"growth": _growth(page, coins.sample(TRIALS, seed=page.seed + 1), "")}
 
 
-def _growth(page: Page, outcomes: Integers, suffix: str) -> str:
+def _growth(page: PaperPage, outcomes: Integers, suffix: str) -> str:
     """Return Figure 6 of recorded outcomes."""
     models = len(outcomes)
     plan = [(size, min(number, comb(models, size))) for size, number in SUBSETS if size < models]
@@ -270,7 +270,7 @@ def _growth(page: Page, outcomes: Integers, suffix: str) -> str:
     return f"{table}\n\n{page.figure(f'figure-6{suffix}', *labels, lines)}"
 
 
-def recorded(page: Page, name: str, outcomes: Integers) -> dict[str, Any]:
+def recorded(page: PaperPage, name: str, outcomes: Integers) -> dict[str, Any]:
     """Figures 4, 5, 6 and 9 and Table 2 of one set of recorded outcomes, shape (L, M, N)."""
     models, questions, trials = outcomes.shape
     metrics = [metric for metric in paper_metrics() if metric.first <= trials]
@@ -346,7 +346,7 @@ def write_page(
     source = files("scorio.study").joinpath("paper.txt").read_text(encoding="utf-8")
     texts = dict(re.findall(r"^=== (\w+)\n(.*?)(?=^=== |\Z)", source, flags=re.MULTILINE | re.DOTALL))
     with ProcessPoolExecutor(jobs) as executor:
-        page = Page(folder, scale, seed, executor, png)
+        page = PaperPage(folder, scale, seed, executor, png)
         written = [texts["head"].format(scale=scale, seed=seed)]
         for name, outcomes in benchmarks.items():
             written.append(texts["recorded"].format(**recorded(page, name, outcomes)))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from adaptive_eval.core.overview import lost_evidence
+from adaptive_eval.core.evidence import lost_evidence
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
