@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from inspect import signature
+from inspect import isfunction, signature
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,37 @@ def test_results_stay_in_range(name, call):
         ("geom", "geo_")
     ):  # the deviation of a value in [0, 1]; the delta method knows no limit
         assert sigma**2 <= mu * (1.0 - mu) + 1e-12
+
+
+def weighted_functions():
+    """Yield the functions of one model and of several that weigh questions, with what else they need."""
+    others = {"k": 2, "tau": 0.6, "weights": [0.3, 0.7], "lam": 0.4, "w": [0.0, 2.0], "return_scores": True}
+    for module in (metrics, rank):
+        for name in sorted(module.__all__):
+            function = getattr(module, name)
+            known = signature(function).parameters if isfunction(function) else {}
+            if "question_weights" in known:
+                options = {key: value for key, value in others.items() if key in known}
+                if name != "transfer":
+                    yield pytest.param(function, options, False, id=f"{module.__name__}.{name}")
+                if "R0" in known:
+                    yield pytest.param(function, options, True, id=f"{module.__name__}.{name} with R0")
+
+
+@pytest.mark.parametrize(("function", "options", "prior"), list(weighted_functions()))
+def test_a_question_that_weighs_nothing_changes_nothing_and_equal_weights_are_none(function, options, prior):
+    rng, weights = np.random.default_rng(4), np.array([0.5, 0.07, 0.0, 0.3, 0.13])
+    shape, kept = (4, 5, 6) if "return_scores" in options else (5, 6), weights > 0.0
+    R, R0 = rng.integers(0, 2, (2, *shape))
+
+    def value(R, R0, given):
+        found = function(R, question_weights=given, **options | ({"R0": R0} if prior else {}))
+        return found[-1] if "return_scores" in options else np.asarray(found)
+
+    whole = value(R, R0, weights)
+    assert value(R[..., kept, :], R0[..., kept, :], weights[kept]) == pytest.approx(whole)
+    assert value(R, R0, np.full(5, 0.2)) == pytest.approx(value(R, R0, None))
+    assert whole != pytest.approx(value(R, R0, None)), "they weigh"
 
 
 # Invariances of rankings.

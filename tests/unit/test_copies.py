@@ -102,16 +102,17 @@ def test_what_is_left_of_answers_with_equal_texts():
     assert noise[-1] == pytest.approx(avg[-1] * 4 / (4 - 6 / 4))
 
 
+@pytest.mark.parametrize("independent", [False, True])
 @pytest.mark.parametrize("rule", ["anytime", "fixed", "exact", "zscore"])
-def test_a_possible_copy_is_taken_under_every_rule_and_lost_where_single_trials_are_read(rule):
+def test_a_possible_copy_is_taken_under_every_rule_and_lost_where_single_trials_are_read(rule, independent):
     spec = SessionSpec(
         (ModelSpec("a"), ModelSpec("b")), (TaskSpec("t", IDS),), stopping=StoppingSpec(rule=rule)
     )
-    session = Session(spec)
+    session = Session(replace(spec, independent_copies=independent))
     requests = session.ask(8)
     session.tell([TrialOutcome(one.key, 1, answer=7, repeats=True) for one in requests])
     missing = sum(line.missing for line in session.results().models)
-    assert missing == (0 if rule in ("anytime", "fixed") else len(requests))
+    assert missing == (0 if independent or rule in ("anytime", "fixed") else len(requests))
 
 
 def test_a_look_may_come_before_the_first_answer_of_a_model_with_possible_copies():

@@ -8,6 +8,9 @@ from command_line import in_process
 
 import adaptive_eval
 from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.import_run import import_logs
+from adaptive_eval.interop.recorded_files import open_logs
 from adaptive_eval.run.claims import AtLeast, check
 from adaptive_eval.run.each_question import LOST, QuestionClaim, _by_confidence, each_question, peak_evidence
 from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
@@ -56,6 +59,21 @@ def test_it_says_that_a_confidence_was_asked(run):
     done = in_process("check", str(run), "--each-question", "8 of 10", "--confidence", "0.95", cwd=run.parent)
     assert done.code == ENDED_FIRST
     assert "share of right answers above 0.8 (at 95 %, at every look)" in done.out
+
+
+@pytest.mark.parametrize(
+    ("weights", "right"), [((0.0, 1.0, 0.5), 1), ((3.0, 1.0, 2.0), 0), ((0.0, 0.5, 1.0), 2)]
+)
+def test_an_answer_is_right_whose_category_is_worth_most(tmp_path, weights, right):
+    rows = [
+        "model,question,trial,category",
+        *(f"m,q{kind},{trial},{kind}" for kind in range(3) for trial in (0, 1)),
+    ]
+    (tmp_path / "rows.csv").write_text("\n".join(rows))
+    import_logs(open_logs([tmp_path / "rows.csv"], Choices()), tmp_path / "run", weights=weights)
+    (claim,) = each_question(tmp_path / "run", "2 of 2")
+    others = ", ".join(f"q{kind} 0/2" for kind in range(3) if kind != right)
+    assert (claim.holds, "1 of 3 questions" in claim.text, others in claim.text) == (False, True, True)
 
 
 @pytest.mark.parametrize("rule", ["ten", "11 of 10", "0 of 3", "8/10"])

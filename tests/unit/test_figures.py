@@ -154,6 +154,8 @@ def answer(request, at, *, after_stop=False):
     discarded = ()
     if given_up < 0.06:
         discarded = (("timeout",), ("killed",), ("killed", "timeout"))[int(50 * given_up)]
+    elif fate < 0.02:
+        discarded = ("timeout",)
     late = {"after_stop": after_stop, "discarded": discarded}
     if fate < 0.04:
         return TrialRecord(request, at, None, None, missing=("timeout", "dropped")[int(50 * fate)], **late)

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from itertools import product
 
 import pytest
@@ -248,6 +249,25 @@ def test_one_server_of_a_pool_that_changes_is_named():
     watched(watch, rng, lambda step, at: 0.2 if at == "http://gpu2" and step > 1500 else 0.9, 4500, servers)
     assert any(words.startswith("m at http://gpu2: ") for words in watch.remarks())
     assert not any("gpu1" in words or "gpu3" in words for words in watch.remarks())
+
+
+def test_the_third_server_is_told_at_a_limit_of_its_own():
+    """2/.001 · 3 · 4 for its evidence, which is that of its outcomes alone."""
+    watch, rng, evidence, seen = DriftWatch(), random.Random(21), DriftEvidence(), {}
+    servers, told = ("http://gpu1", "http://gpu2", "http://gpu3"), []
+    for step in range(6000):
+        question, server = str(step % 50), servers[step % 3]
+        right = int(rng.random() < (0.35 if step > 1500 and server == servers[2] else 0.7))
+        if server == servers[2]:
+            earlier = seen.setdefault(question, Counter())
+            evidence.add_among(right, earlier, drift.uniform("m", step), value=right)
+            earlier[right] += 1
+        watch.add(TrialKey("m", step), ("t", question), right, at=0.0, server=server)
+        told = [words for words in watch.remarks() if words.startswith("m at http://gpu3: ")]
+        assert bool(told) == (evidence.peak >= 2_000 * 3 * 4)
+        if told:
+            break
+    assert told
 
 
 def test_a_server_that_was_alone_is_compared_with_what_it_answered_then():

@@ -16,10 +16,10 @@ from adaptive_eval.core.spec import GoalSpec, PriorSpec, ReferenceSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import score_block
-from scorio.sequential.moments import ScorePrior, unit_scores
+from scorio.sequential.moments import Mark, ScorePrior, unit_scores
 from scorio.sequential.outlook import BoardScores, OpenContrasts
 from scorio.sequential.pairs import PairReader
-from scorio.sequential.rounds import round_questions, round_share, round_times
+from scorio.sequential.rounds import round_questions, round_share, round_times, trial_weights
 from scorio.sequential.trial_sequence import TrialSequence
 
 MEANS = (0.3, 0.45, 0.6, 0.62)
@@ -107,6 +107,26 @@ def test_score_and_lost_share_are_the_weighted_means_of_those_of_rounds(lost):
     assert (latest.lost[0, 0], latest.lost_score[0, 0]) == pytest.approx((share.sum(), share @ score))
     assert cells.lost[0].tolist() == np.bincount(asked[said < 0], minlength=12).tolist()
     assert cells.counts[0, :, 1].tolist() == np.bincount(asked[said > 0], minlength=12).tolist()
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+@pytest.mark.parametrize("scores", [(0.0, 1.0), (0.0, 0.3, 1.0)])
+def test_weights_of_trials_give_the_score_at_every_step_whatever_is_lost(samples, scores):
+    """Also where a question has its first answer in the round that is under way."""
+    questions, steps, lines = 5, 130, np.array([0])
+    worth, rng = np.array(scores), np.random.default_rng(6)
+    cells = Cells(TrialSequence(range(questions), own=1, samples_per_prompt=samples), worth, 1)
+    said = np.zeros(0, dtype=np.int64)
+    for step in range(steps):
+        (asked,) = cells.sequence.questions_of(lines, 0, step + 1)
+        late = {0: 60, 1: 25}.get(int(asked[-1]), 0)  # from when on there are answers to a question
+        lost = step < late or rng.random() < 0.2
+        said = np.append(said, Mark.MISSING if lost else rng.integers(len(scores)))
+        cells.absorb(lines, said[None, -1:])
+        weights = trial_weights(asked, said, worth, questions, samples_per_prompt=samples)
+        found = float(weights @ np.where(said >= 0, worth[said], 0.0))
+        assert found == pytest.approx(float(cells.latest().mean[0, 0])), step
+        assert weights.sum() == pytest.approx(float((said >= 0).any()))
 
 
 @pytest.mark.slow

@@ -233,11 +233,24 @@ def test_a_report_of_too_many_trials_says_that_it_is_not_replayed(run, tmp_path,
     assert "not replayed" in str(before["warnings"])
 
 
-def _add_decision(run, body):
+def _add_decision(run, body, trials=None):
     with sqlite3.connect(run / "run.db") as db:
-        number, at, trials = db.execute("SELECT max(id) + 1, max(at), max(trials) FROM decisions").fetchone()
+        number, at, last = db.execute("SELECT max(id) + 1, max(at), max(trials) FROM decisions").fetchone()
+        trials = trials or last
         db.execute("INSERT INTO decisions VALUES (?, ?, ?, ?)", (number, at, trials, pack(dump_json(body))))
     db.close()
+
+
+def test_a_model_that_a_later_session_asked_again_is_not_stopped_by_a_replay(run):
+    """Its server was back: the earlier stop is on record, and holds no more."""
+    stopped = {"kind": "model_stopped", "models": ["elm"], "verdict": "endpoints"}
+    _add_decision(run, stopped | _FORGED, trials=_FORGED["trials"])
+    with RunReader(run) as reader:
+        made = replay(reader)
+        stored = reader.latest_snapshot().results
+    assert made.disagreements == ()
+    assert {line.model: line.state for line in made.results.models}["elm"] == "retired"
+    assert made.results.trials == stored["trials"]
 
 
 _FORGED = {"step": 3, "trials": 9, "text": "", "evidence": {}}

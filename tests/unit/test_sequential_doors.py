@@ -275,6 +275,8 @@ def test_a_planned_comparison_takes_the_variance_of_one_difference_over_the_gap(
         assert found.fixed_trials == pytest.approx(expected, rel=0.03)
     near = sequential.sample_size(0.01, questions=60, equivalence=0.3, replicates=20)
     assert near.power >= 0.9  # a tie is right for models that differ by less than the margin
+    apart = sequential.sample_size(0.1, questions=60, equivalence=0.1, confidence=0.5, replicates=60)
+    assert apart.wrong > 0.1  # and wrong for models that differ by the margin
 
 
 def test_permutation_test_counts_all_patterns_or_draws_them():

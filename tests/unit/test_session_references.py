@@ -24,6 +24,27 @@ def against(spec, **chances):
     return replace(spec, references=tuple(references))
 
 
+ONES, MORE, SOME = [[1, 0], [0, 1], [1, 0]], [[1, 0], [2, 0], [0, 1]], [[1, 0], [0, 0], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("counts", "lost", "words"),
+    [
+        (ONES, 0, ["one trial a question"]),
+        (MORE, 0, []),  # the noise of one question says something of all
+        (SOME, 0, ["on 2 of 3 questions"]),
+        (MORE, 2, ["2 trials without an answer"]),
+        (ONES, 1, ["1 trials without an answer", "one trial a question"]),
+    ],
+)
+def test_what_a_reference_lacks_is_said(counts, lost, words):
+    stored = ReferenceSpec("old", {"t": np.array(counts)}, lost={"t": np.array([lost, 0, 0])})
+    told = [one for one in Session(replace(make_spec(1, 3), references=(stored,))).results().warnings
+            if one.code == "warning/reference"]  # fmt: skip
+    assert len(told) == len(words)
+    assert all(part in one for part, one in zip(words, told, strict=True))
+
+
 @pytest.mark.parametrize("policy", ["round-robin", "uniform"])
 def test_every_policy_leaves_references_alone(policy):
     spec = against(make_spec(2, 30, max_passes=4, policy=policy), good=0.95, bad=0.05)

@@ -222,12 +222,18 @@ class TestPlan:
         monkeypatch.setattr(plan_forecast._Work, "passes", lambda _: None)
         assert cut == self.planned(spec, equal=means, replicates=4)
 
+    @pytest.mark.parametrize("limit", ["usd", "wall_clock"])
     @pytest.mark.parametrize(
         ("goal", "rate"),
         [({}, 3.0), ({"goal": "threshold", "value": 0.5}, 1.0), ({"goal": "width", "width": 0.1}, 1.0)],
     )
-    def test_no_run_is_simulated_beyond_the_passes_that_its_cheapest_open_models_can_pay(self, goal, rate):
-        spec, work = bounded_spec(usd=900.0, **goal), [Workload(usd=one) for one in (2.0, 50.0, 1.0)]
+    def test_no_run_is_simulated_beyond_the_passes_that_its_cheapest_open_models_can_pay(
+        self, goal, rate, limit
+    ):
+        spec = bounded_spec(**goal, **{limit: 900.0})
+        work = [Workload(usd=one, seconds=one) for one in (2.0, 50.0, 1.0)]
+        if limit == "wall_clock":  # models run side by side
+            rate = min(rate, 2.0)
         assumed, simulator = Assumptions(self.coins, work), Simulator(1, 1, workers=1)
         work = plan_forecast._Work(spec, assumed, simulator)
         assert work.passes() == 900 / rate // 30 + 1
