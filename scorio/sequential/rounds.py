@@ -470,6 +470,10 @@ class _Recorded:
         self.recorded, self.questions, self.order = questions, size, np.arange(size)
         self.samples_per_prompt, self.shared = samples_per_prompt, (1 + samples_per_prompt) * size
 
+    def laid_out(self, model: int) -> float:
+        """Return how many steps are on record."""
+        return float(self.recorded.size)
+
     def extend_own(self, model: int, questions: Ints) -> None:
         """Leave the questions of a round as they are recorded."""
 
