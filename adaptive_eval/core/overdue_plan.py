@@ -1,18 +1,20 @@
 """The plan: whom a session asks while answers are overdue.
 
 The answers of a model are read in the order of its trial sequence, so that one that hangs holds up all its
-contrasts, and by Holm's levels those of others. While it is awaited, a copy of the board counts it as lost,
-in its place, and says who is asked next. No call rests on the copy: the answer counts when it comes, and the
-board itself calls what follows.
+contrasts, and by Holm's levels those of others. While it is awaited, the model's most frequent answer stands
+in its place on a copy of the board, which says who is asked next. No call rests on the copy: the answer
+counts when it comes, and the board itself calls what follows.
 
 That changes no error rate. Each contrast is read along fixed trial sequences, whoever is asked when, and a
-round is laid out before its trials are asked, from earlier answers of its model alone. A loss that decides
-until the answer is there would be no martingale: which answers are late may depend on what they say.
+round is laid out before its trials are asked, from earlier answers of its model alone. An answer that
+counted as lost in calls until it is there would be no martingale: which are late may depend on what they say.
 """
 
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import TypeVar
+
+import numpy as np
 
 from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import Budget
@@ -26,26 +28,32 @@ _Copied = TypeVar("_Copied", SessionAnswers, SessionContrasts)
 
 
 class Plan:
-    """A copy of a board in which overdue answers are lost; it asks, and decides nothing."""
+    """A copy of a board in which others stand for overdue answers; it asks, and decides nothing."""
 
     def __init__(self, comparison: SessionContrasts, budget: Budget, states: ModelStates) -> None:
         self.comparison = _copied(comparison, comparison.answers, comparison.rule)
         self.answers = self.comparison.answers
         self.issuer = Issuer(self.comparison, budget, states)
-        self.lost: set[tuple[int, int]] = set()
-        """The overdue answers, by model and index."""
+        self.overdue: dict[tuple[int, int], int] = {}
+        """The category that stands for each overdue answer, by model and index."""
         self._budget = budget
         self._read_at = -1
 
-    def lose(self, model: int, index: int) -> None:
-        """Count an awaited answer as lost."""
-        self.lost.add((model, index))
-        self.answers.add(model, index, Mark.MISSING, told=False)
+    def stand_in(self, model: int, index: int) -> None:
+        """Let the most frequent answer of the model to the same task stand for one that is awaited."""
+        answers, furthest = self.answers, self.answers.furthest[model]
+        task = answers.run_sequence.task(0, max(furthest, index + 1))
+        known, category = answers.answers[model, :furthest], int(Mark.MISSING)
+        there = known[(known >= 0) & (task[:furthest] == task[index])]
+        if there.size:
+            category = int(np.bincount(there).argmax())
+        self.overdue[model, index] = category
+        answers.add(model, index, category, told=False)
 
     def absorb(self) -> Iterator[Decision]:
         """Take in what was told; yield the rounds that are laid out while answers before them are awaited."""
         laid_out = self.answers.run_sequence.laid_out
-        before = {model: laid_out(model) for model, _ in self.lost}
+        before = {model: laid_out(model) for model, _ in self.overdue}
         self.answers.absorb()
         for model, end in before.items():
             if laid_out(model) > end:
@@ -53,7 +61,10 @@ class Plan:
 
     def _laid_out(self, model: int) -> Decision:
         name, progress = self.answers.spec.names[model], int(self.answers.progress[model])
-        awaited = sorted(index for other, index in self.lost if other == model and index < progress)
+        awaited = []
+        for (other, index), category in sorted(self.overdue.items()):
+            if other == model and index < progress:
+                awaited.append([index, category])
         completed = self._budget.completed
         return Decision(LAID_OUT, (name,), "", progress, completed, evidence={"awaited": awaited})
 
@@ -72,9 +83,11 @@ class Plan:
 def lay_out_again(answers: SessionAnswers, decision: Decision) -> None:
     """Lay out a model's rounds as a stored run did while answers were awaited."""
     model, copy = answers.spec.names.index(decision.models[0]), _copied(answers, answers)
-    for index in decision.evidence["awaited"]:
+    for index, category in decision.evidence["awaited"]:
         if index < copy.furthest[model]:  # other answers followed it
-            copy.add(model, index, Mark.MISSING, told=False)
+            task = int(copy.run_sequence.task(index, index + 1)[0])
+            most = copy.cells[task].scale.scores.size - 1  # scored otherwise, there may be fewer
+            copy.add(model, index, min(category, most), told=False)
     copy.complete[model] = min(copy.complete[model], decision.step)
     copy.absorb()
 

@@ -206,7 +206,8 @@ class Decision:
         What is behind it. Of a pair: difference, low, high, statistic, threshold, questions, kind, and for a
         tie the equivalence margin; statistic_beyond if the statistic is a least value. Of a retirement: the
         models it is separated from, tied with, and those with which an open pair is lost. Of a stop: as in
-        :class:`StopVerdict`. Of ``laid_out``: the indices that are awaited.
+        :class:`StopVerdict`. Of ``laid_out``: the indices that are
+        awaited, each with the category that stands for it.
     """
 
     kind: Literal["pair", "retired", "model_stopped", "withdrawn", "stop", "servers", "laid_out"]

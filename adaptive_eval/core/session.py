@@ -209,9 +209,9 @@ class Session:
         return self._report()
 
     def overdue(self, keys: Iterable[TrialKey]) -> list[Decision]:
-        """Plan as if answers that are awaited for far too long were lost; return the decisions that follow.
+        """Plan without answers that are awaited for far too long; return the decisions that follow.
 
-        Whom :meth:`ask` asks is then decided without them, and nothing else. They count when they come.
+        Until they come, others stand for them where :meth:`ask` chooses whom to ask, and nowhere else.
 
         Parameters
         ----------
@@ -235,26 +235,26 @@ class Session:
         return self._report()
 
     def _plan_without(self, model: int, index: int) -> None:
-        """Count an awaited answer as lost in the plan, which is made if there is none."""
+        """Let another answer stand for an awaited one in the plan, which is made if there is none."""
         plans = self.comparison.contrasts.stops or not self.board.run_sequence.endless
         if self.stopped is not None or not plans or self.board.determinism.claimed:
             return
-        if self._plan is not None and (model, index) in self._plan.lost:
+        if self._plan is not None and (model, index) in self._plan.overdue:
             return
         if self._plan is None:
             from adaptive_eval.core.overdue_plan import Plan  # most runs need none
 
             self._plan = Plan(self.comparison, self.budget, self.states)
             self._intake.planned = self._plan.answers
-        self._plan.lose(model, index)
+        self._plan.stand_in(model, index)
 
     def _follow_plan(self) -> None:
         """Bring the plan up to what was told, or make it again without what is not overdue any more."""
         if self._plan is None:
             return
-        in_flight = self._plan.lost & self.states.launched.keys()
+        in_flight = self._plan.overdue.keys() & self.states.launched.keys()
         overdue = {key for key in in_flight if key[0] not in self.states.stopped}
-        if overdue != self._plan.lost or self.stopped is not None:
+        if overdue != self._plan.overdue.keys() or self.stopped is not None:
             self._plan = self._intake.planned = None
             self._decide(now=True)
             for model, index in sorted(overdue):
@@ -630,8 +630,8 @@ class Session:
 
     def _needs_layout(self, decisions: Iterable[Decision], model: int, index: int) -> bool:
         """Return whether a stored answer follows a round that is not laid out, or one that did without it."""
-        without = any(index in decision.evidence["awaited"] for decision in decisions)
-        return without or not self._issuer.is_laid_out(model, index)
+        awaited = [place for decision in decisions for place, _ in decision.evidence["awaited"]]
+        return index in awaited or not self._issuer.is_laid_out(model, index)
 
     def _decide_by_labels(self) -> None:
         """Stop if labels reach the goal. They are of answers that are in the log, so this is asked once."""
@@ -672,7 +672,7 @@ class Session:
             held_back = set(self.comparison.members) - set(self._plan.comparison.members)
             for model in sorted(held_back):
                 if not self.states.in_flight[model]:
-                    waiting[model] = sorted({late for late, _ in self._plan.lost})
+                    waiting[model] = sorted({late for late, _ in self._plan.overdue})
         return waiting
 
     def _by_labels(self, alone: Results) -> Results:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from adaptive_eval.trial import TrialKey
 
-TIMES = 2.0
+TIMES = 3.0
 """An overdue answer is awaited for so many times as long as the longest one took."""
 LEAST = 5.0
 """Seconds for which it is awaited at least."""
@@ -26,7 +26,7 @@ class AnswerTimes:
     >>> times = AnswerTimes()
     >>> for _ in range(40):
     ...     times.took(3.0)
-    >>> times.overdue({TrialKey("oak", 37): 6.5, TrialKey("oak", 52): 2.0})
+    >>> times.overdue({TrialKey("oak", 37): 9.5, TrialKey("oak", 52): 2.0})
     [TrialKey(model='oak', index=37)]
     """
 

@@ -46,7 +46,7 @@ class Controller(Protocol):
         """
 
     def overdue(self, keys: Sequence[TrialKey]) -> Sequence[Decision]:
-        """Plan as if trials in flight that take far too long were lost; they count when they end."""
+        """Plan without trials in flight that take far too long; they count when they end."""
 
     def presume_billed(self, key: TrialKey) -> bool:
         """Count a failed attempt of a trial in flight that may have been billed.

@@ -31,7 +31,7 @@ def decision_words(one: Decision) -> str:
     if one.kind == "stop":
         return stop_words(one.verdict, one.evidence)
     if one.kind == LAID_OUT:
-        awaited = ", ".join(map(str, one.evidence["awaited"]))
+        awaited = ", ".join(str(index) for index, _ in one.evidence["awaited"])
         return f"the next round of {one.models[0]} is laid out without what is awaited: trial {awaited}"
     if one.verdict == "retired":
         words = _retired(one)

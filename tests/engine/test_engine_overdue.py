@@ -21,13 +21,13 @@ KEY = TrialKey("a", 37)
         (32, 1.0, {37: 5.1}, [37]),  # five seconds at the least
         (32, 1.0, {37: 5.0}, []),
         (31, 1.0, {37: 50.0}, []),  # too few have come
-        (200, 4.0, {37: 8.1, 38: 8.0, 39: 1.0}, [37]),  # twice as long as the longest
+        (200, 4.0, {37: 12.1, 38: 12.0, 39: 1.0}, [37]),  # three times as long as the longest
         (32, 1.0, {37: 9.0, 38: 9.0}, [37, 38]),
         (32, 1.0, {37: 9.0, 38: 9.0, 39: 9.0}, []),  # too many: its server is slow
         (48, 1.0, {37: 9.0, 38: 9.0, 39: 9.0}, [37, 38, 39]),
     ],
 )
-def test_an_answer_is_overdue_that_takes_twice_as_long_as_any_other(answers, longest, awaited, late):
+def test_an_answer_is_overdue_that_takes_three_times_as_long_as_any_other(answers, longest, awaited, late):
     times = AnswerTimes()
     for number in range(answers):
         times.took(longest if number == 3 else 0.5 * longest)
@@ -44,7 +44,7 @@ def test_an_answer_is_overdue_that_takes_twice_as_long_as_any_other(answers, lon
     ],
 )
 def test_the_session_is_told_of_overdue_answers_once_a_second_until_they_end(script, times):
-    scripts = {"a": lambda step, attempt: script(attempt) if step == 37 else 1.0}
+    scripts = {"a": lambda step, attempt: script(attempt) if step == 37 else 0.25}
     scene = Scene({"a": 80, "b": 80}, scripts=scripts, concurrency=4)
     scene.play()
     told = [entry[1] for entry in scene.journal if entry[0] == "overdue"]
@@ -78,7 +78,6 @@ def test_while_an_answer_hangs_all_that_is_needed_is_asked(rounds):
     other = ScriptedEndpoint(1.0)
     scene.pool = lambda model: [ScriptedEndpoint(script)] if model == "a" else [other]
     assert run_owned(scene.unchecked()).reason == "resolved"
-    late = [at for at in calls if at > 300.0] + [at for at, _ in other.calls if at > 300.0]
-    assert len(late) <= 0.05 * sum(session.states.issued)
-    last = max(at for at in calls if at <= 300.0)
-    assert 40.0 < last < 300.0
+    assert 25.0 < max(at for at in calls) < 100.0  # 21.0 without a plan
+    assert max(at for at, _ in other.calls) < 100.0  # 115.0
+    assert max(session.states.issued) < 400  # 464
