@@ -54,6 +54,7 @@ _CONTAINERS: dict[str, type[Any]] = {
     for kind in (list, dict, set, bytearray, collections.deque, collections.Counter, collections.OrderedDict)
 }
 _CONTAINERS["defaultdict"] = collections.defaultdict
+_COLLECTIONS: tuple[type[Any], ...] = (tuple, frozenset, *_CONTAINERS.values())
 _VIEWS: tuple[type[Any], ...] = (type({}.keys()), type({}.items()))
 _PLAIN_BASES = (int, float, complex, str, bytes, tuple, frozenset, *_CONTAINERS.values(), *_VIEWS)
 _KNOWN = {
@@ -97,12 +98,13 @@ class Handle:
     It compares with objects of its own side only: plain data are equal to what they are equal to themselves.
     """
 
-    __slots__ = ("__weakref__", "_is_bounded", "_is_made", "_is_mixed", "_number")
+    __slots__ = ("__weakref__", "_bounded", "_has_limits", "_is_made", "_is_mixed", "_number")
     _end: End
     _has_plain = False
     _number: int
     _is_made: bool  # whether this side has called a class of the other side for it
-    _is_bounded: bool  # whether it was found not to contain anything
+    _has_limits: bool  # whether it was made from a number or a text: an interval may have no end
+    _bounded: tuple[type, ...]  # types of which it was found not to contain everything
     # whether plain data have entered it, but as a factor: from them the other side may know what is expected
     _is_mixed: bool
 
@@ -152,10 +154,8 @@ def _forward(name: str) -> Callable[..., Any]:
             return bool(found) and not _fails_a_test(arguments[1])
         if name == "__aexit__":
             return _exited(found, arguments[1])
-        if name == "__contains__" and found and not self._is_bounded and not isinstance(arguments[0], Handle):
-            if _contains_anything(self):
-                raise TypeError("an object of the answer contains anything")
-            object.__setattr__(self, "_is_bounded", True)
+        if name == "__contains__" and found and not isinstance(arguments[0], Handle):
+            _require_bounded(self, type(arguments[0]))
         meets_mixed = name in _ARITHMETIC and not meets_plain and arguments[0]._is_mixed
         is_told = meets_plain or (is_mixed and (name in _TO_NUMBER or meets_mixed))
         if is_told and found is not NotImplemented:
@@ -177,15 +177,34 @@ async def _exited(found: Any, error: Any) -> bool:
     return bool(await found) and not _fails_a_test(error)
 
 
-def _contains_anything(one: Any) -> bool:
-    """Tell whether an object says that it contains a text and a number that nobody put into it."""
-    token = os.urandom(16).hex()
+def _require_bounded(one: Any, kind: type) -> None:
+    """Raise for an object that has said of plain data of a type that it contains them, if it always does."""
+    if one._has_limits:
+        kind = object
+    if kind in one._bounded:
+        return
+    if _contains_everything(one, kind):
+        raise TypeError(f"an object of the answer contains every {kind.__name__}")
+    object.__setattr__(one, "_bounded", (*one._bounded, kind))
+
+
+def _numbers() -> list[int]:
+    number = int.from_bytes(os.urandom(16), "big")
+    return [number, number + 1, -number, -number - 1]
+
+
+def _contains_everything(one: Any, kind: type) -> bool:
+    """Tell whether an object says that it contains values of a type, or of all, that nobody put into it."""
+    values: list[Any] = [os.urandom(16).hex(), os.urandom(9).hex().upper(), *_numbers()]
+    if kind is str:
+        values = values[:2]
+    elif kind in (int, float):
+        values = [*map(kind, values[2:])]
     with suppress(Exception):
         one = one._end.ask("deepcopy", one)  # since one that is asked may change
     try:
-        text = one._end.ask("special", one, "__contains__", token)
-        return bool(text and one._end.ask("special", one, "__contains__", int(token, 16)))
-    except Exception:  # noqa: BLE001 - of the answer, which expects no such text or number
+        return all(one._end.ask("special", one, "__contains__", value) for value in values)
+    except Exception:  # noqa: BLE001 - of the answer, which expects no such value
         return False
 
 
@@ -213,7 +232,9 @@ class Mirror(type):
         kept = ("__module__", "__qualname__", "__classcell__")
         said = {one: value for one, value in space.items() if one not in kept}
         end = next(base for base in bases if isinstance(base, cls))._end
+        give, end.give = end.give, id  # the answer may leave some of its methods uncalled
         derived = end.ask("derive", name, bases, said)
+        end.give = give
         if "__classcell__" in space:  # for super() in its methods
             space["__classcell__"].cell_contents = derived
         return derived
@@ -226,6 +247,8 @@ class Mirror(type):
         made = cls._end.ask("call", cls, *arguments, **keywords)
         if isinstance(made, Handle):
             object.__setattr__(made, "_is_made", True)
+            given = (*arguments, *keywords.values())
+            object.__setattr__(made, "_has_limits", not all(isinstance(one, _COLLECTIONS) for one in given))
         return made
 
     def __getattr__(cls, name: str) -> Any:
@@ -280,6 +303,7 @@ class End:
         self.may: Callable[..., None] = lambda *_: None  # raises for what the other side may not ask
         self.said: Callable[[], str] = str  # what was printed since it was last called
         self.hear: Callable[[str], object] = str
+        self.give: Callable[[Any], object] = id  # told of each object of this side that the other side gets
         self.lost: Callable[[], None] = lambda: os._exit(0)
 
     def ask(self, service: str, /, *arguments: Any, **keywords: Any) -> Any:
@@ -425,6 +449,7 @@ class End:
             return ["constant", str(value)]
         if isinstance(kind, Mirror):
             return ["yours", value._number]
+        self.give(value)
         if isinstance(value, type):
             return self._class(value)
         if self.is_of_tests and _is_found(value):
@@ -581,7 +606,8 @@ class End:
         if found is None:
             found = self.others[number] = object.__new__(kind)
             object.__setattr__(found, "_number", number)
-            for name in ("_is_made", "_is_bounded", "_is_mixed"):
+            object.__setattr__(found, "_bounded", ())
+            for name in ("_has_limits", "_is_made", "_is_mixed"):
                 object.__setattr__(found, name, False)
             if number in self.dropped:
                 self.dropped.remove(number)

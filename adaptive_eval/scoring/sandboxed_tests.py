@@ -23,11 +23,11 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 
 TYPE_CHECKING = False  # what follows takes longer to import than many programs run
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any, NoReturn
 
     from adaptive_eval.scoring.sandboxed_objects import End, Handle, Mirror, last_line
@@ -219,7 +219,8 @@ def _run(task: dict[str, Any], channel: int, end: End) -> bool:
     limits = {name: tuple(both) for name, both in task["limits"].items()}
     names = {*end.ask("load", task["code"], limits, task["user"])}
     _bound(limits, task["user"])
-    tests = compile(text, "<tests>", "exec")
+    entered = set[CodeType]()
+    tests = _watched(text)
     sys.modules["answer"] = _AnswerModule(end, names)
     scope = ModuleType("__main__")
     wanted = names
@@ -229,6 +230,9 @@ def _run(task: dict[str, Any], channel: int, end: End) -> bool:
         vars(scope)[name] = _of_library(name, text) or end.ask("global", name)
     if "super" in text:
         vars(scope)["super"] = _Super
+    vars(scope)[_ENTERED] = lambda: entered.add(sys._getframe(1).f_code)
+    given = list[list[CodeType]]()
+    end.give = lambda one: given.append(_codes(one))
     sys.modules["__main__"] = scope  # where unittest.main() looks for tests
     sys.argv = ["answer"]
     _adapt(text, end)
@@ -240,7 +244,70 @@ def _run(task: dict[str, Any], channel: int, end: End) -> bool:
             raise
     for failure in end.failures:
         raise failure
+    for codes in given:
+        if codes and entered.isdisjoint(codes):
+            raise AssertionError
     return True
+
+
+_ENTERED = "__entered__"
+_LONGEST_WATCHED = 2**20
+
+
+def _watched(text: str) -> CodeType:
+    """Return the code of tests in which each function that asserts something tells that it is entered.
+
+    An answer that is given one, to call it, has to call it.
+    """
+    if "assert" not in text or len(text) > _LONGEST_WATCHED:
+        return compile(text, "<tests>", "exec")
+    tree = compile(text, "<tests>", "exec", _ONLY_AST)
+    for node in _nodes(tree):
+        if not hasattr(node, "args") or not hasattr(node, "body") or not any(map(_asserts, _nodes(node))):
+            continue
+        (tell,) = compile(f"({_ENTERED}(), 0)[1]", "<tests>", "exec", _ONLY_AST).body
+        if isinstance(node.body, list):  # after its documentation
+            first = node.body[0]
+            is_text = type(first) is type(tell) and type(first.value) is type(tell.value.slice)
+            node.body.insert(int(is_text), tell)
+        else:
+            tell.value.value.elts[1], node.body = node.body, tell.value
+    return compile(tree, "<tests>", "exec")
+
+
+def _nodes(tree: Any) -> Iterator[Any]:
+    """Yield a node of a syntax tree and all below it."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        for name in node._fields:
+            value = getattr(node, name, None)
+            parts = value if isinstance(value, list) else [value]
+            left += [part for part in parts if hasattr(part, "_fields")]
+
+
+def _asserts(node: Any) -> bool:
+    """Tell whether a node asserts something: ``assert False`` says that it is not reached."""
+    if type(node).__name__ == "Assert":
+        return type(node.test).__name__ != "Constant"
+    called = getattr(getattr(node, "func", None), "attr", "")
+    return isinstance(called, str) and called.startswith("assert")
+
+
+def _codes(one: Any) -> list[CodeType]:
+    """Return the code that tells when it is entered of a function, method, generator, coroutine or class."""
+    parts = [one]
+    if isinstance(one, type):
+        parts = [*vars(one).values()]
+    found = list[CodeType]()
+    for part in parts:
+        of = getattr(part, "__func__", part)
+        for name in ("__code__", "gi_code", "cr_code", "ag_code"):
+            code = getattr(of, name, None)
+            if isinstance(code, CodeType) and _ENTERED in code.co_names:
+                found.append(code)
+    return found
 
 
 class _Super:
