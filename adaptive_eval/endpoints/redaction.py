@@ -4,8 +4,11 @@ import base64
 import html
 import json
 import re
+import unicodedata
+import zlib
 from codecs import encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from urllib.parse import quote_plus, unquote
 
 REDACTED = "[redacted]"
@@ -26,10 +29,11 @@ class Redactor:
     A secret is also found in the forms in which a server may echo it: percent-encoded as in a URL or a form,
     escaped as in HTML, and as in a JSON string, once or (JSON quoted within JSON) twice. A secret that is no
     plain word is also found in capitals or small letters, backwards, in base64 (alone or within something
-    longer, once or twice), base32, hexadecimal or ROT13, as the list of its bytes, and with any of its
-    characters escaped or parted by characters that are not seen; then the whole text is shown unescaped. One
-    of letters and digits is found with anything else between them: spaces, dashes, quotation marks. A text
-    has to be shown to it whole: nothing is found of a secret whose end was cut off.
+    longer), base32, hexadecimal or ROT13, in what was compressed and then written so, as the list of its
+    bytes, and with any of its characters escaped, of full width, or parted by characters that are not seen;
+    then the whole text is shown unescaped. One of letters and digits is found with anything else between
+    them: spaces, dashes, quotation marks. A text has to be shown to it whole: nothing is found of a secret
+    whose end was cut off.
 
     Examples
     --------
@@ -65,6 +69,7 @@ class Redactor:
         if not self:
             return text
         text = self._hidden(text)
+        text = _RUN.sub(lambda run: REDACTED if self._is_in(run[0], 2) else run[0], text)
         plain = _plain(text)
         if plain == text:
             return text
@@ -72,6 +77,16 @@ class Redactor:
         if hidden == plain:
             return text
         return hidden
+
+    def _is_in(self, run: str, depth: int) -> bool:
+        """Tell whether a secret is in what was encoded or compressed, up to `depth` times more."""
+        for data in _unpacked(run):
+            said = data.decode("latin-1")
+            if self._hidden(said) != said:
+                return True
+            if depth and any(self._is_in(deeper[0], depth - 1) for deeper in _RUN.finditer(said)):
+                return True
+        return False
 
     def _hidden(self, text: str) -> str:
         small = text.lower()
@@ -110,20 +125,24 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 _ESCAPED = re.compile(
-    r"\\+(?:u\{([0-9a-f]{1,6})\}|u([0-9a-f]{4})|x([0-9a-f]{2})|([0-3][0-7]{2}))", re.IGNORECASE
+    r"\\+(?:u\{([0-9a-f]{1,6})\}|(?-i:U)([0-9a-f]{8})|u([0-9a-f]{4})|x([0-9a-f]{2})|([0-9a-f]{6})|([0-3][0-7]{2}))"
+    r"|%u([0-9a-f]{4})",
+    re.IGNORECASE,
 )
 _NOT_SEEN = re.compile("[\n\r\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 
 
 def _plain(text: str) -> str:
     """Return a text without escapes of HTML, URLs and strings, ends of lines and what is not seen."""
+    if not unicodedata.is_normalized("NFKC", text):  # letters of full width, or of mathematics
+        text = unicodedata.normalize("NFKC", text)
     for _ in range(3):  # one may be within another
         before = text
         if "&" in text:
             text = html.unescape(text)
         if "%" in text:
             text = unquote(text)
-        if "\\" in text:
+        if "\\" in text or "%u" in text:
             text = _ESCAPED.sub(_character, text).replace("\\/", "/")
         if text == before:
             break
@@ -131,7 +150,8 @@ def _plain(text: str) -> str:
 
 
 def _character(found: re.Match[str]) -> str:
-    *hexadecimal, octal = found.groups()
+    *hexadecimal, octal, of_script = found.groups()
+    hexadecimal.append(of_script)
     if octal:
         number = int(octal, 8)
     else:
@@ -139,6 +159,29 @@ def _character(found: re.Match[str]) -> str:
     if number < 0x110000:
         return chr(number)
     return found[0]
+
+
+_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-][A-Za-z0-9+/_\r\n-]{30,}={0,6}")
+"""What may be base64, base32 or hexadecimal of something longer than a word."""
+
+_MOST = 2**20
+"""Bytes that are looked at of what was compressed."""
+
+
+def _unpacked(run: str) -> Iterator[bytes]:
+    """Yield what a run of letters and digits may have been made from, uncompressed."""
+    bare = "".join(run.split()).rstrip("=")
+    ways: list[Callable[[str], bytes]] = [base64.urlsafe_b64decode, base64.b32decode, bytes.fromhex]
+    ends = (-len(bare) % 4, -len(bare) % 8, 0)
+    for decode, end in zip(ways, ends, strict=True):
+        try:
+            data = decode(bare.replace("+", "-").replace("/", "_") + "=" * end)
+        except ValueError:
+            continue
+        yield data
+        for form in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):  # gzip or zlib, and without their heads
+            with suppress(zlib.error):
+                yield zlib.decompressobj(form).decompress(data, _MOST)
 
 
 def _is_word(secret: str) -> bool:
@@ -160,7 +203,7 @@ def _spellings(secret: str) -> Iterator[str]:
     written += [one.replace("+", "-").replace("/", "_") for one in written[2:]]
     for one in written:
         yield from (one, one.replace("/", "\\/"), one[::-1])
-    for base in ("{}", "0x{:02x}", "0x{:x}", "{:02x}"):
+    for base in ("{}", "0x{:02x}", "0x{:x}", "{:02x}", "{:08b}"):
         for values in (data, data[::-1]):
             numbers = list(map(base.format, values))
             yield from (separator.join(numbers) for separator in (", ", ",", " ", "\n", ":", "-"))

@@ -221,8 +221,10 @@ def _one_group(value: str | None) -> str | None:
         return None
     try:
         groups = re.compile(value).groups
-    except re.error as error:
+    except (re.error, OverflowError) as error:
         raise ValueError(f"is no regular expression: {error}") from None
+    except RecursionError:
+        raise ValueError("is a regular expression that is nested too deeply") from None
     if groups != 1:
         raise ValueError(f"has {groups} groups; put the target, and only it, in round brackets")
     return value

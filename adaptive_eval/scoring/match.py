@@ -103,6 +103,8 @@ class RegexScorer(RegexScorerConfig, AnswerScorer):
             _compiled(pattern, self.ignore_case)
         except not_a_pattern as error:
             return f"{pattern[:60]!r} is not a regular expression: {error}"
+        except RecursionError:
+            return f"{pattern[:60]!r} is a regular expression that is nested too deeply"
         if question.target.strip():
             return None
         return "the target is empty"

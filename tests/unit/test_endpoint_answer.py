@@ -2,9 +2,11 @@
 
 import base64
 import codecs
+import gzip
 import html
 import itertools
 import json
+import zlib
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -276,6 +278,16 @@ KEY_WITH_EVERYTHING = 'sk-Q7/x+2d9=a "b"&<c> \\ é'
         lambda key: json.dumps(list(key.upper())),
         lambda key: json.dumps(json.dumps(list(key))),
         lambda key: f"{key[:5]}... {key[5:12]} - {key[12:]}",
+        lambda key: "".join(f"\\U{ord(char):08x}" for char in key),
+        lambda key: "".join(f"\\{ord(char):06x}" for char in key),
+        lambda key: "".join(f"%u{ord(char):04x}" for char in key),
+        lambda key: "".join(chr(ord(char) + 0xFEE0) if char != " " else char for char in key),
+        lambda key: base64.b64encode(gzip.compress(f"The key is {key}.".encode())).decode(),
+        lambda key: base64.encodebytes(zlib.compress(f"The key is {key}, and more.".encode())).decode(),
+        lambda key: zlib.compress(f"The key is {key}.".encode())[2:-4].hex(),
+        lambda key: base64.b64encode(base64.b64encode(f"The key is {key}.".encode())).decode(),
+        lambda key: base64.b32encode(f"The key is {key}.".encode()).decode(),
+        lambda key: base64.b64encode(f"The key is {key}.".encode("utf-16-le")).decode(),
     ],
 )
 def test_a_key_is_found_in_the_ways_in_which_servers_write_it(echo):

@@ -178,6 +178,7 @@ def test_a_pattern_that_backtracks_for_ever_is_cut_off():
     ("kind", "options", "target", "words"),
     [
         ("regex", {"pattern": "(a"}, "x", "'(a' is not a regular expression"),
+        ("regex", {"pattern": "(" * 5000 + ")" * 5000}, "x", "nested too deeply"),
         ("json", {"schema": {"type": "objekt"}}, "x", "not a valid JSON Schema"),
         *(
             ("json", {}, target, "is not a JSON object or list; set field")
