@@ -489,9 +489,10 @@ class Session:
         return self.budget.presume_billed(self._intake.model(key.model), trial.task, trial.question)
 
     def may_repeat(self, key: TrialKey) -> bool:
-        """Count another request of a trial in flight at its worst case, if the budgets have room for it."""
-        trial, model = self._in_flight(key), self._intake.model(key.model)
-        return self.budget.repeat(model, trial.task, trial.question)
+        """Count another request of a launched trial at its worst case, if the budgets have room for it."""
+        model = self._intake.model(key.model)
+        task, question = self.board.run_sequence.at(key.index, model)
+        return self.budget.repeat(model, task, question)
 
     def abandon(self, key: TrialKey, *, billed: bool) -> None:
         """Remove a trial that will not be completed; it is issued again unless its model is dropped.

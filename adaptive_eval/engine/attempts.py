@@ -1,19 +1,22 @@
 """Runs trials: each is asked until it is answered or dropped, then scored."""
 
+from __future__ import annotations
+
 import asyncio
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
 
 from adaptive_eval.engine.discards import Discards
 from adaptive_eval.engine.fleet import Dispatch
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.pool import Member, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint, Executor, SamplingEndpoint, Scoring
 from adaptive_eval.engine.retry import is_transient, with_retries
-from adaptive_eval.engine.seed_proof import Repeat, SeedProof
+from adaptive_eval.engine.seed_proof import ROUNDS, Repeat, SeedProof, Trio
 from adaptive_eval.engine.solving import Solver, call_seed
 from adaptive_eval.engine.trial_task import Prompt, Sending, State, TrialTask, is_late
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, ScorerUnavailable
@@ -31,6 +34,26 @@ _TEST_ATTEMPTS = 4
 """Attempts of each request of such a test."""
 
 
+def _latest() -> deque[Past]:
+    return deque(maxlen=ROUNDS)
+
+
+class Past(NamedTuple):
+    """A trial that was answered, without its answer but for what it said."""
+
+    request: TrialRequest
+    client: ModelClient
+    messages: Sequence[Message]
+    attempts: int
+    said: str
+
+    def again(self) -> TrialTask:
+        """Return the trial as one that may be asked again."""
+        trial = TrialTask.of(self.request, self.client, self.messages)
+        trial.attempts = self.attempts
+        return trial
+
+
 @dataclass(eq=False)
 class TrialRunner:
     """Runs trials, one asyncio task each."""
@@ -45,6 +68,8 @@ class TrialRunner:
     # called before an answered trial is asked again to test seeds; returns whether it may be
     on_repeat: Callable[[TrialTask, Member], bool] = lambda trial, member: False
     proofs: defaultdict[str, SeedProof] = field(default_factory=lambda: defaultdict(SeedProof))
+    # the latest answers of each server of a model, by model and address
+    past: defaultdict[tuple[str, str], deque[Past]] = field(default_factory=lambda: defaultdict(_latest))
     glance: ClassVar[float] = 1.0  # seconds after which a wait for a scorer checks whether it is still wanted
 
     async def run(self, trial: TrialTask) -> None:
@@ -137,6 +162,40 @@ class TrialRunner:
         if answer is None:
             return None
         return Repeat(answer.said, slot.member.endpoint.url)
+
+    def remember(self, trial: TrialTask) -> None:
+        """Keep an answered trial as one of the latest of its server, if it can be asked again elsewhere."""
+        sending, answer, client = trial.sending, trial.completion, trial.client
+        model, prompt = trial.request.key.model, sending.prompt
+        if answer is None or sending.last is None or len(self.dispatch.members(model)) == 1:
+            return
+        alone = len(sending.trials) == 1 and trial.request.task not in client.solvers and not client.batched
+        large = any(message.whole is not None for message in prompt.messages)  # such as images
+        if alone and not large and prompt.seed == trial.request.seed:
+            past = Past(trial.request, client, prompt.messages, trial.attempts, answer.said)
+            self.past[model, sending.last.endpoint.url].append(past)
+
+    def spares(self, model: str, member: Member) -> bool:
+        """Return whether all other servers of a model would give the draws that are in flight at one."""
+        servers = {one.endpoint.url for one in self.dispatch.members(model) if one.usable or one is member}
+        return len(servers) > 1 and self.proofs[model].proven >= servers
+
+    async def compare(self, model: str, member: Member) -> None:
+        """Ask other servers what one has answered, to know whether they would give its draws."""
+        members, server = self.dispatch.members(model), member.endpoint.url
+        others = [one.endpoint.url for one in members if one.usable and one is not member]
+        past = list(self.past[model, server])
+        if not past or not others:
+            return
+
+        async def ask(number: int) -> Trio:
+            trial, said = past[number].again(), past[number].said
+            avoid = {server, *others} - {others[number % len(others)]}
+            same, other = await asyncio.gather(*(self._ask_again(trial, seed, avoid) for seed in (0, 1)))
+            return Trio(said, same, other)
+
+        repeats = past[0].client.repeats
+        await self.proofs[model].compare(server, others, len(past), ask, repeats=repeats)
 
     async def replies(self, trial: TrialTask, member: Member, seconds: float) -> bool:
         """Ask the question of a trial under a seed of none; return whether the server replies in time."""

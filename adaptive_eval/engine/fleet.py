@@ -3,14 +3,15 @@
 import asyncio
 import math
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from adaptive_eval.engine.clock import Alarm
 from adaptive_eval.engine.discovery import PoolChanges
 from adaptive_eval.engine.health import HealthMonitor
 from adaptive_eval.engine.limits import PROOF_SECONDS, UNTRIED, AdaptiveConcurrency, BatchRounds, Server
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.pool import AFTER_FIRST, AT_END, Late, Member, Pool, Prober, Silence, Slot
+from adaptive_eval.engine.pool import AFTER_FIRST, AT_END, SPARED, Late, Member, Pool, Prober, Silence, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.engine.trial_task import Sending
 from adaptive_eval.errors import Coded, EndpointError, TransientEndpointError
@@ -172,6 +173,19 @@ class _Share:
         return 0
 
 
+class ServerTests(Protocol):
+    """Tests servers by requests that are no trial's."""
+
+    async def replies(self, model: str, member: Member, seconds: float) -> bool:
+        """Return whether a server that fell silent replies to a request in time."""
+
+    def spares(self, model: str, member: Member) -> bool:
+        """Return whether all other servers of a model would give the draws that are in flight at one."""
+
+    async def compare(self, model: str, member: Member) -> None:
+        """Find out whether they would."""
+
+
 class Fleet:
     """All servers; models that name the same address share the server. Nothing here awaits."""
 
@@ -182,10 +196,12 @@ class Fleet:
         clock: Clock,
         tasks: asyncio.TaskGroup,
         on_slots: Callable[[], None],
-        on_proof: Callable[[str, Member, float], Awaitable[bool]],
+        trials: ServerTests,
     ) -> None:
         self._clients = dict(clients)
-        self._ask_again = on_proof
+        self._trials = trials
+        self._task_group = tasks
+        self._comparing: dict[str, asyncio.Task[None]] = {}  # tests of seeds, by model
         self._clock = clock
         self._announce = on_slots
         self._limits = limits
@@ -209,6 +225,8 @@ class Fleet:
         """Watch no server any more."""
         for watch in (self.changes, self._prober, self._alarm):
             watch.close()
+        for test in self._comparing.values():
+            test.cancel()
 
     def ring_when_free(self, models: Collection[str]) -> None:
         """Announce slots when the rate limit or pause ends that delays one of `models`."""
@@ -252,12 +270,11 @@ class Fleet:
         rule = AT_END
         if not ending:
             rule = self._rule
+            self._give_up_spared(now)
         found: list[tuple[str, Late]] = []
         requests: Counter[Server] = Counter()
-        for model, pool in self.pools.items():
-            if isinstance(self._clients[model].limit, BatchRounds):
-                continue  # its answers take hours
-            for late in pool.late(now, rule):
+        for model in self._asked():
+            for late in self.pools[model].late(now, rule):
                 found.append((model, late))
                 requests[late.member.server] += late.requests
         silent: dict[Server, float] = {}
@@ -266,15 +283,39 @@ class Fleet:
                 words = self._silent(model, member, seconds, now)
                 member.give_up(TransientEndpointError(member.says(words), kind="aborted"))
                 silent[member.server] = seconds
+        if silent:
+            self._rule = AFTER_FIRST
         if not ending:
             self._leave_alone(silent, now)
 
+    def _asked(self) -> list[str]:
+        """Return the models that are not asked in batches, whose answers take hours."""
+        return [name for name, one in self._clients.items() if not isinstance(one.limit, BatchRounds)]
+
+    def _give_up_spared(self, now: float) -> None:
+        """Take out silent servers sooner if others give the same draws, and find out whether they do."""
+        found = [(model, late) for model in self._asked() for late in self.pools[model].late(now, SPARED)]
+        requests: Counter[Server] = Counter()
+        for _, late in found:
+            requests[late.member.server] += late.requests
+        silent: dict[Server, float] = {}
+        for model, (member, _, seconds) in found:
+            server = member.server
+            hangs = server.answered and (server.silent or requests[server] >= SPARED.requests)
+            if not (hangs and member.awaited):
+                continue
+            if self._trials.spares(model, member):
+                words = self._silent(model, member, seconds, now)
+                member.give_up(TransientEndpointError(member.says(words), kind="aborted"))
+                silent[server] = seconds
+            elif model not in self._comparing or self._comparing[model].done():
+                self._comparing[model] = self._task_group.create_task(self._trials.compare(model, member))
+        self._leave_alone(silent, now)
+
     def _leave_alone(self, silent: Mapping[Server, float], now: float) -> None:
         """Take silent servers out for the other models that they have not answered; await their requests."""
-        for model, pool in self.pools.items():
-            if isinstance(self._clients[model].limit, BatchRounds):
-                continue
-            for member in pool.members:
+        for model in self._asked():
+            for member in self.pools[model].members:
                 seconds = silent.get(member.server)
                 if seconds is not None and now - member.monitor.last >= seconds:
                     self._silent(model, member, seconds, now)
@@ -298,7 +339,7 @@ class Fleet:
         server.prove_at = math.inf  # one request of all models
         longest = max(one.monitor.longest for one in self.pools[model].members)
         seconds = max(PROOF_SECONDS, self._rule.times * longest, server.prove_wait)
-        replied = await self._ask_again(model, member, seconds)
+        replied = await self._trials.replies(model, member, seconds)
         now = self._clock.now()
         if replied:
             member.monitor.took(now - started)
@@ -314,7 +355,6 @@ class Fleet:
             first = member.presence.out_since is None
             member.presence.leave(words, now=now)
             member.server.fall_silent()
-            self._rule = AFTER_FIRST
             self._left(model, member, first=first)
         return words
 

@@ -98,7 +98,7 @@ class InFlightTrials:
         self._clock = clock
         self._announce = on_change
         self.tasks = asyncio.TaskGroup()  # of all trials and probes
-        self.fleet = Fleet(clients, servers, clock, self.tasks, on_change, self._replies)
+        self.fleet = Fleet(clients, servers, clock, self.tasks, on_change, self)
         self._runner = TrialRunner(
             clock,
             self.fleet.dispatch,
@@ -297,6 +297,7 @@ class InFlightTrials:
             lane.times.took(self._clock.now() - trial.since)
         if trial.score.category is not None:
             lane.consecutive_missing = 0
+            self._runner.remember(trial)
             return "scored"
         if not trial.score.signals.keys() & {COPY, FILTERED}:  # a copy is an answer, and so is a refusal
             lane.consecutive_missing += 1
@@ -402,7 +403,15 @@ class InFlightTrials:
         self._announce()
         return True
 
-    async def _replies(self, model: str, member: Member, seconds: float) -> bool:
+    def spares(self, model: str, member: Member) -> bool:
+        """Return whether all other servers of a model would give the draws that are in flight at one."""
+        return self._runner.spares(model, member)
+
+    async def compare(self, model: str, member: Member) -> None:
+        """Find out whether they would."""
+        await self._runner.compare(model, member)
+
+    async def replies(self, model: str, member: Member, seconds: float) -> bool:
         """Return whether a server replies to the question of a trial in flight, under a seed of none."""
         for key, trial in self._running.items():
             if key.model == model and trial.wanted:

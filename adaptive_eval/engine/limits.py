@@ -360,6 +360,7 @@ class Server:
         self.answered = False  # whether any model has had an answer from it
         self.silent = False  # whether requests hung there, and it has answered nothing since
         self.prove_at = -math.inf  # monotonic seconds when one more request may show that it answers again
+        self.returns = 0  # times that it has answered again after it fell silent
         self.prove_wait = 0.0  # seconds between the last two of these
 
     @property
@@ -382,6 +383,7 @@ class Server:
 
     def heard(self) -> None:
         """Note that it has answered a request."""
+        self.returns += self.silent
         self.answered, self.silent = True, False
 
     def not_proven(self, now: float) -> None:

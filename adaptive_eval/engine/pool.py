@@ -77,6 +77,11 @@ class Member:
         """Return whether it has answered after so many monotonic seconds, or is there and has no request."""
         return self.monitor.last > after or (self.usable and not self.server.in_flight)
 
+    @property
+    def awaited(self) -> bool:
+        """Whether a trial waits for an answer from there."""
+        return any(slot.task is not None for slot in self.slots)
+
     def give_up(self, failure: EndpointError) -> None:
         """Let the requests in flight there fail."""
         for slot in self.slots:
@@ -106,16 +111,22 @@ class Silence:
     times: float = 4.0
     least: float = 5.0
     unheard: float = 2.0
+    growth: float = 1.0  # times that `least` is longer after each silence that has ended
     answers: int = 8  # that must have been given
     itself: bool = False  # whether answers of the server itself are enough, and no other must answer
 
     def seconds(self, server: Server) -> float:
         """Return the least seconds for a server."""
-        return self.least if server.answered else self.unheard
+        if not server.answered:
+            return self.unheard
+        return self.least * self.growth ** min(server.returns, 16)
 
 
 AFTER_FIRST = Silence(least=10.0)
 """Once a server fell silent: it may have paused, and so may others. Each pause loses the draws in flight."""
+
+SPARED = Silence(times=2.0, least=1.0, growth=2.0)
+"""Where all other servers give the same draw to a seed: only tokens are lost, and ever fewer."""
 
 AT_END = Silence(requests=1, least=10.0, unheard=10.0, answers=32, itself=True)
 """When nothing more is sent, and a request would hold up the end of the run for as long as its timeout."""

@@ -55,7 +55,7 @@ class Controller(Protocol):
         """
 
     def may_repeat(self, key: TrialKey) -> bool:
-        """Count another request of a trial in flight at its worst case, if the budgets have room for it."""
+        """Count another request of a launched trial at its worst case, if the budgets have room for it."""
 
     def abandon(self, key: TrialKey, *, billed: bool) -> None:
         """Release a trial in flight without an outcome; `billed`: a request was sent."""

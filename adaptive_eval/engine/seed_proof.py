@@ -24,6 +24,9 @@ SURE = 3
 """Seeds after which answers that never differ show nothing, but of a model that is to repeat itself."""
 TESTS = 2
 """Tests of a model in one session, at most."""
+ODD_ONES = 4
+"""Questions on which the answer under another seed is the odd one of three: if seeds were ignored, each of
+the three would be as often, and this one on all questions with a chance of 3^-4 = .012."""
 
 
 class Repeat(NamedTuple):
@@ -35,6 +38,14 @@ class Repeat(NamedTuple):
 
 Ask: TypeAlias = Callable[[int, Collection[str]], Awaitable[Repeat | None]]
 """Asks again with the seed of a number (0: the trial's own), elsewhere than at these servers if possible."""
+
+
+class Trio(NamedTuple):
+    """An answer of a server that is not asked any more, and two to the same question from another."""
+
+    said: str
+    same: Repeat | None  # under the same seed
+    other: Repeat | None  # under another seed
 
 
 def chance_of_pairs(pairs: Sequence[tuple[str, str]]) -> float:
@@ -61,6 +72,7 @@ class SeedProof:
     proven: set[str] = field(default_factory=set)  # addresses of servers that give equal answers to a seed
     refuted: bool = False
     tests: int = 0
+    comparisons: int = 0  # tests of a server by its past answers
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def holds(self, first: Repeat, servers: Collection[str], ask: Ask, *, repeats: bool) -> bool:
@@ -73,6 +85,38 @@ class SeedProof:
                 self.tests += 1
                 await self._test(first, servers, ask, repeats=repeats)
         return not self.refuted and self.proven >= set(servers)
+
+    async def compare(
+        self,
+        server: str,
+        others: Collection[str],
+        questions: int,
+        ask: Callable[[int], Awaitable[Trio]],
+        *,
+        repeats: bool,
+    ) -> None:
+        """Test whether `others` repeat answers of a server, which is not asked, a few questions at a time.
+
+        `ask` returns what the server has said to a question, and what others say.
+        """
+        async with self.lock:
+            if self.refuted or self.comparisons >= TESTS:
+                return
+            self.comparisons += 1
+            covered, odd = {server}, 0
+            for first in range(0, questions, ODD_ONES):
+                numbers = range(first, min(first + ODD_ONES, questions))
+                for said, same, other in await asyncio.gather(*map(ask, numbers)):
+                    if same is None or other is None:
+                        return
+                    self.refuted = self.refuted or said != same.said
+                    covered.add(same.server)
+                    odd += said != other.said
+                if self.refuted:
+                    return
+                if covered >= set(others) and (repeats or odd >= ODD_ONES):
+                    self.proven |= covered
+                    return
 
     async def _test(self, first: Repeat, servers: Collection[str], ask: Ask, *, repeats: bool) -> None:
         covered = {first.server}

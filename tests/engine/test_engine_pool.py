@@ -1,6 +1,7 @@
 """Pools of servers under an owned clock: balance, servers that vanish, return, refuse, or all go."""
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -13,9 +14,16 @@ from scripted import Chance, ScriptedEndpoint, broken, busy, refused
 
 from adaptive_eval.engine.events import Progress
 from adaptive_eval.engine.health import Presence
-from adaptive_eval.engine.limits import FIRST_PROOF_WAIT, LONGEST_PROOF_WAIT, UNTRIED, UNTRIED_SECONDS
-from adaptive_eval.engine.pool import REFUSALS, Member, Pool, Silence
+from adaptive_eval.engine.limits import (
+    FIRST_PROOF_WAIT,
+    LONGEST_PROOF_WAIT,
+    UNTRIED,
+    UNTRIED_SECONDS,
+    Server,
+)
+from adaptive_eval.engine.pool import REFUSALS, SPARED, Member, Pool, Silence
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
+from adaptive_eval.options.limit_options import SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.store.records import SEED_TEST
 from adaptive_eval.trial import TrialKey
@@ -268,6 +276,116 @@ def test_a_server_that_hangs_for_others_is_proven_before_another_model_asks_ther
     assert not {step for _, step in servers["c"][1].calls} & set(range(100))
 
 
+class OwnAnswers(ScriptedEndpoint):
+    """A server with answers of its own, or that says the same whatever it is asked."""
+
+    said = ""
+
+    async def complete(self, messages, *, seed):
+        answer = await super().complete(messages, seed=seed)
+        return replace(answer, text=self.said or f"{answer.text} of {self.url}")
+
+
+class Sure(OwnAnswers):
+    said = "yes"
+
+
+class Pooled(Scene):
+    """One model at four servers, of which the last stands still for some time, or for good."""
+
+    kind = ScriptedEndpoint
+    repeats = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.controller.may_repeat = lambda key: True
+
+    def client(self, model):
+        return replace(super().client(model), repeats=self.repeats)
+
+    def stands_still(self, *spans, play=True):
+        def script(step, attempt):
+            now = asyncio.get_running_loop().time()
+            ends = [end for start, end in spans if start <= now < end]
+            return 0.5 + max([0.0, *(end - now for end in ends)])
+
+        self.servers_of_a = [self.kind(0.5, f"http://gpu{number}/v1") for number in (1, 2, 3)]
+        self.servers_of_a.append(self.kind(script, "http://gpu4/v1"))
+        if play:
+            self.play()
+        return self
+
+    def pool(self, model="a"):
+        return self.servers_of_a
+
+    @property
+    def discarded(self):
+        return sum(bool(record.discarded) for record in self.outcomes.values())
+
+
+FOR_GOOD = (5.0, 10_000.0)
+
+
+def test_what_hangs_is_asked_elsewhere_soon_where_seeds_are_honoured():
+    """What the server has answered before is repeated by the others: they would give the same draws."""
+    scene = Pooled(600, concurrency=16).stands_still(FOR_GOOD)
+    assert scene.discarded == 0
+    given_up = [record for record in scene.failed if record.error == "aborted"]
+    assert len(given_up) == 4
+    assert max(record.latency for record in given_up) <= 3.0
+    assert sum(record.error == SEED_TEST for record in scene.failed) == 8 + 1
+    assert not scene.missing()
+
+
+@pytest.mark.parametrize("kind", [OwnAnswers, Sure])
+def test_where_seeds_are_ignored_or_show_nothing_what_hangs_is_a_lost_draw(kind):
+    scene = Pooled(600, concurrency=16)
+    scene.kind = kind
+    scene.stands_still(FOR_GOOD)
+    assert scene.discarded == 4
+    given_up = [record for record in scene.failed if record.error == "aborted"]
+    assert min(record.latency for record in given_up) >= Silence().least
+
+
+def test_where_seeds_are_honoured_one_long_answer_is_awaited():
+    def script(step, attempt):
+        return 30.0 if step == 200 else 0.5
+
+    scene = Pooled(300, concurrency=3)
+    scene.servers_of_a = [server(number, script) for number in (1, 2, 3)]
+    scene.play()
+    assert not scene.failed
+    assert scene.seconds >= 30.0
+
+
+def test_a_server_that_hangs_for_a_model_gets_no_more_trials_of_another():
+    """Nothing shows that model b gives the same draws elsewhere; what it has in flight there is awaited."""
+    scene = Pooled({"a": 400, "b": 400}, concurrency=16)
+    scene.stands_still(FOR_GOOD, play=False)
+    pools = {"a": scene.servers_of_a, "b": [Sure(one.script, one.url) for one in scene.servers_of_a]}
+    scene.pool = lambda model="a": pools[model]
+    scene.play()
+    trials_of_b = [at for at, step in pools["b"][3].calls if step < 400]
+    assert max(trials_of_b) <= 5.0
+    lost = [record for record in scene.failed if (record.key.model, record.error) == ("b", "aborted")]
+    assert min(record.latency for record in lost) <= 2 * Silence().least  # for a has lost nothing
+
+
+def test_a_model_that_repeats_itself_gives_the_same_draw_elsewhere():
+    scene = Pooled(600, concurrency=16)
+    scene.kind, scene.repeats = Sure, True
+    assert scene.stands_still(FOR_GOOD).discarded == 0
+
+
+def test_a_server_that_only_paused_is_back_at_once_and_is_given_up_ever_later():
+    pauses = [(start, start + 1.8) for start in range(5, 55, 5)]
+    scene = Pooled(2000, concurrency=16).stands_still(*pauses)
+    assert scene.discarded == 0
+    assert sum(record.error == "aborted" for record in scene.failed) <= 4
+    paused = scene.pool()[3]
+    assert any(6.8 <= at <= 7.5 for at in paused.starts)
+
+
 @pytest.mark.parametrize("seconds", [1.0, 30.0])
 def test_a_server_that_has_answered_nothing_yet_gets_few_trials_for_some_seconds(seconds):
     """Others that have answered get the rest; where answers take long, it gets its share after a while."""
@@ -356,7 +474,7 @@ class StandIn:
     def __init__(self, answers: int, *since: float, last=0.0, longest=0.5, answered=True) -> None:
         self.in_flight = len(since)
         self.slots = [SimpleNamespace(since=at) for at in since]
-        self.server = SimpleNamespace(in_flight=self.in_flight, answered=answered)
+        self.server = SimpleNamespace(in_flight=self.in_flight, answered=answered, returns=0)
         self.monitor = SimpleNamespace(answers=answers, longest=longest, last=last)
 
     speaks = Member.speaks
@@ -380,6 +498,16 @@ def test_a_server_is_silent_after_some_seconds_at_the_least_however_quick_the_ot
     found = {at: list(Pool((silent, other)).late(at, Silence())) for at in (1.5, 2.5, 4.0, 5.5, 7.5, 8.5)}
     late = {at for at, servers in found.items() if servers and servers[0].requests == 4}
     assert late == {at for at in found if seconds is not None and at > seconds}
+
+
+def test_each_silence_that_ended_doubles_the_seconds_of_those_that_cost_tokens_only():
+    pausing = Server("http://gpu1/v1", SharedLimits())
+    pausing.heard()
+    for seconds in (1.0, 2.0, 4.0):
+        assert SPARED.seconds(pausing) == seconds
+        assert Silence().seconds(pausing) == Silence().least
+        pausing.fall_silent()
+        pausing.heard()
 
 
 def pausing(*starts):

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from adaptive_eval.engine.seed_proof import LONG, Repeat, SeedProof, chance_of_pairs
+from adaptive_eval.engine.seed_proof import LONG, ROUNDS, TESTS, Repeat, SeedProof, Trio, chance_of_pairs
 
 LENGTHY = "x" * LONG
 
@@ -55,6 +55,57 @@ def test_a_request_that_fails_shows_nothing_and_a_test_is_made_again():
     assert holds(lambda number, server: "yes" if number == 0 else None, proof=proof)[0] is False
     assert holds(lambda number, server: f"{LENGTHY} {number}", proof=proof)[0] is True
     assert holds(lambda number, server: f"{LENGTHY} {number}", proof=proof) == (True, 0)
+
+
+def compared(answer, *, repeats=False, proof=None, questions=ROUNDS, others=("t", "u")):
+    """Return the proven servers and the questions; `answer`: of a server to a question and a seed."""
+    asked, proof = [], proof or SeedProof()
+
+    async def ask(question):
+        server = others[question % len(others)]
+        asked.append(question)
+        again = [answer(server, question, seed) for seed in (0, 1)]
+        repeated = [None if said is None else Repeat(said, server) for said in again]
+        return Trio(answer("s", question, 0), *repeated)
+
+    asyncio.run(proof.compare("s", others, questions, ask, repeats=repeats))
+    return proof.proven, len(asked)
+
+
+def test_a_server_that_hangs_is_compared_by_what_it_has_answered():
+    """Long or short: on four questions the answer under another seed is the odd one."""
+    every = {"s", "t", "u"}
+    assert compared(lambda server, question, seed: f"{question} {seed}") == (every, 4)
+    some = lambda server, question, seed: f"{question} {seed * (question % 2)}"  # noqa: E731
+    assert compared(some) == (every, 8)
+    assert compared(some, questions=7) == (set(), 7)
+    assert compared(lambda server, question, seed: "yes") == (set(), 8)
+    assert compared(lambda server, question, seed: "yes", repeats=True) == (every, 4)
+    assert compared(lambda server, question, seed: None if seed else "yes", repeats=True) == (set(), 4)
+    assert compared(lambda server, question, seed: f"{seed}", questions=1, repeats=True) == (set(), 1)
+
+
+def test_one_answer_that_another_server_does_not_repeat_refutes_it():
+    proof = SeedProof()
+    odd = lambda server, question, seed: f"{question} {seed} {server == 'u'}"  # noqa: E731
+    assert compared(odd, proof=proof) == (set(), 4)
+    assert proof.refuted
+    assert compared(lambda server, question, seed: f"{seed}", proof=proof) == (set(), 0)
+
+
+def test_comparisons_are_few_and_leave_the_other_tests():
+    proof = SeedProof()
+    asked = [compared(lambda server, question, seed: "yes", proof=proof)[1] for _ in range(TESTS + 1)]
+    assert asked == [ROUNDS] * TESTS + [0]
+    assert holds(lambda number, server: f"{LENGTHY} {number}", proof=proof)[0] is True
+
+
+@pytest.mark.parametrize("right", [0.5, 0.8])
+def test_answers_without_seeds_are_seldom_taken_for_the_same_draws(right):
+    """Seed 1; 1,000 comparisons. Three answers to each question are alike, so the chance is 3^-4 at most."""
+    draw = random.Random(1)
+    passed = [compared(lambda *asked: str(draw.random() < right))[0] for _ in range(1000)]
+    assert sum(map(bool, passed)) <= 0.02 * 1000
 
 
 @pytest.mark.parametrize("right", [0.5, 0.8])
