@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.build.assembly import build
+from adaptive_eval.build.changed_settings import deciding_settings
 from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.build.server_discovery import read_addresses
 from adaptive_eval.build.session_spec import as_configured, deadlines_of
@@ -315,6 +316,21 @@ def told(config):
 @pytest.mark.parametrize(("place", "value", "words"), TEXTS["identity"])
 def test_only_a_change_of_what_a_trial_is_is_told(place, value, words):
     assert told(changed(place, value)) == words
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "setting"),
+    [
+        ("on", {"discarded": ["killed"]}, "on.discarded"),
+        ("stopping", {"confidence": 0.9}, "stopping.confidence"),
+        ("goal", {"kind": "top-k", "k": 1}, "goal"),
+        ("models.0.deterministic", True, "models[a].deterministic"),
+        ("tasks.0.weight", 3.0, "tasks[t].weight"),
+    ],
+)
+def test_a_change_of_what_verdicts_depend_on_is_told(place, value, setting):
+    before, now = deciding_settings(config_from_data(BASE)), deciding_settings(changed(place, value))
+    assert [name for name in now if before[name] != now[name]] == [setting]
 
 
 def test_models_and_tasks_that_come_or_go_are_told():

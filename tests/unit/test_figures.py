@@ -10,6 +10,7 @@ import pytest
 import run_examples as runs
 import standings_examples as examples
 
+from adaptive_eval.config.document import read_document
 from adaptive_eval.core.results import (
     BudgetLine,
     Decision,
@@ -22,6 +23,7 @@ from adaptive_eval.core.results import (
 )
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, Price, TaskSpec
+from adaptive_eval.interop.eval_results import write_eval_results
 from adaptive_eval.interop.every_eval import write_every_eval
 from adaptive_eval.interop.export_logs import write_lm_eval
 from adaptive_eval.interop.run_tables import RunDescription, trial_rows
@@ -140,7 +142,13 @@ def config_of_two_tasks():
     """Return the text of a config whose run the session might be of."""
     served = {"endpoints": ["http://127.0.0.1:8000/v1"]}
     tasks = [
-        {"name": task, "dataset": f"{task}.jsonl", "scorer": "numeric", "weight": weight}
+        {
+            "name": task,
+            "dataset": f"hf:forest/{task}",
+            "prompt": "{input}",
+            "scorer": "numeric",
+            "weight": weight,
+        }
         for task, weight in WEIGHTS.items()
     ]
     models = [{"name": name, **served} for name in runs.COINS]
@@ -337,12 +345,15 @@ def test_the_files_for_other_tools_hold_the_scores_of_each_task(told, tmp_path):
     with RunReader(directory) as reader:
         write_lm_eval(reader, about, tmp_path / "lm")
         write_every_eval(reader, about, runs.read_summary(directory), tmp_path / "every")
+        write_eval_results(reader, runs.read_summary(directory), tmp_path / "hub")
     lines = {line["model"]: line for line in report["models"]}
     spans = {(task["task"], one["model"]): one for task in report["tasks"] for one in task["scores"]}
     for name, records in trials.items():
         (path,) = (tmp_path / "lm" / name).glob("results_*.json")
         of_harness = json.loads(path.read_text("utf-8"))["results"]
         (path,) = (tmp_path / "every").rglob(f"{name}/*.json")
+        (path_of_hub,) = (tmp_path / "hub" / name / ".eval_results").iterdir()
+        on_hub = {one["dataset"]["id"]: one for one in read_document(path_of_hub.read_text("utf-8")).data}
         listed = json.loads(path.read_text("utf-8"))["evaluation_results"]
         of_schema = {one["evaluation_name"]: one for one in listed}
         for task in SIZES:
@@ -352,6 +363,9 @@ def test_the_files_for_other_tools_hold_the_scores_of_each_task(told, tmp_path):
             assert of_harness[task]["score,none"] == pytest.approx(mean)
             assert of_harness[task]["missing"] == sum(one.score is None for one in mine)
             assert of_harness[task]["n"] == sum(one.score is not None for one in mine)
+            hub = on_hub[f"forest/{task}"]
+            assert hub["value"] == pytest.approx(mean, abs=1e-4)
+            assert f"[{span['score_low']:.4f}, {span['score_high']:.4f}]" in hub["notes"]
             told_of = of_schema[task]["score_details"]
             assert told_of["score"] == pytest.approx(mean)
             interval = told_of["uncertainty"]["confidence_interval"]
