@@ -36,6 +36,7 @@ from adaptive_eval.cli.simulating import (
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import STOPS
 from adaptive_eval.trial import FIXED
+from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import count, fixed, interval, signed, trimmed
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
@@ -166,7 +167,7 @@ def _show_first(found: Results, trials: int) -> None:
         head = headline(found)
     else:
         head = _in_sequence(found, "At any look")
-    click.echo(f"{head}\n")
+    click.echo(f"{inert(head)}\n")
     ranks = rank_column(found)
     level = f"{trimmed(100 * found.confidence)} % interval"
     rows = []
@@ -242,7 +243,7 @@ def _show_sequential(found: Results, analysis: Analysis, *, second: bool) -> Non
         ],
     )
     if second:
-        click.echo(_in_sequence(found, "In sequence, at any look"))
+        click.echo(inert(_in_sequence(found, "In sequence, at any look")))
 
 
 def _in_sequence(found: Results, begin: str) -> str:
@@ -347,7 +348,6 @@ def preview(options: Mapping[str, Any]) -> None:
     """Show how the first trials of each log are read, and count all of them."""
     from adaptive_eval.interop.found import checked
     from adaptive_eval.interop.recorded_files import open_logs
-    from adaptive_eval.views.inert import inert
 
     for log in open_logs(options["recorded"], choices_of(options)):
         models, questions, trials = set(), set(), 0
@@ -440,9 +440,9 @@ def _show_written(imported: Imported, logs: int, *, as_json: bool) -> None:
     trials = count(imported.trials, "trial")
     click.echo(f"{imported.directory}: {trials}{missing}, from {count(logs, 'log')}.")
     for note in imported.notes:
-        click.echo(f"note: {note}")
+        click.echo(f"note: {inert(note)}")
     if imported.absent:
         trials = count(imported.absent, "trial")
         click.echo(f"note: the models' trial sequences have {trials} that no log has")
-    click.echo(verdict)
+    click.echo(inert(verdict))
     click.echo(f"Report: adaptive-eval report {imported.directory}")

@@ -8,6 +8,7 @@ import click
 from adaptive_eval.cli.options import PATH, POSITIVE, SHARE, named, option
 from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
+from adaptive_eval.views.inert import inert
 
 
 @named(
@@ -42,7 +43,7 @@ def command(
     results = claims.results_of(run)
     for words in results.warnings:
         if getattr(words, "code", "") == claims.STORED_RESULTS:
-            click.echo(f"Warning: {words}", err=True)
+            click.echo(f"Warning: {inert(words)}", err=True)
     names = [line.model for line in results.models]
     asked: list[claims.Asked] = [claims.NotWorse(*_two(text, names), margin) for text in not_worse]
     for text in at_least:
@@ -64,7 +65,8 @@ def command(
     if asked or rule is None:
         found += claims.check(run, asked)
     for claim in found:
-        click.echo({True: "holds      ", False: "FAILS      ", None: "undecided  "}[claim.holds] + claim.text)
+        result = {True: "holds      ", False: "FAILS      ", None: "undecided  "}[claim.holds]
+        click.echo(result + inert(claim.text))
     holds = [claim.holds for claim in found]
     if False in holds:
         return FAILED
@@ -80,4 +82,4 @@ def _two(text: str, names: list[str]) -> tuple[str, str]:
         new, old = ":".join(parts[:cut]), ":".join(parts[cut:])
         if new in names and old in names:
             return new, old
-    raise UsageError(f"--not-worse {text!r} is not NEW:OLD with two of {', '.join(names)}")
+    raise UsageError(f"--not-worse {text!r} is not NEW:OLD with two of {', '.join(map(inert, names))}")

@@ -124,7 +124,7 @@ def _exit_code(arguments: Sequence[str]) -> int:
     except AdaptiveEvalError as error:
         with suppress(OSError):
             _show_as_json(arguments, error)
-            click.echo(f"error: {_with_code(error)}", err=True)
+            click.echo(f"error: {_shown(_with_code(error))}", err=True)
         return error.exit_code
     except BrokenPipeError:
         sys.stderr.close()
@@ -141,6 +141,13 @@ def _show_as_json(arguments: Sequence[str], error: AdaptiveEvalError) -> None:
         if isinstance(error, ConfigError):
             said["problems"] = list(map(asdict, error.problems))
         click.echo(json.dumps({"error": said}))
+
+
+def _shown(words: str) -> str:
+    """Return what an error says, which may hold names from a file of a stranger, for a terminal."""
+    from adaptive_eval.views.inert import inert
+
+    return "\n".join(map(inert, words.split("\n")))
 
 
 def _with_code(error: AdaptiveEvalError) -> str:

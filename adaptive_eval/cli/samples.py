@@ -14,6 +14,7 @@ from adaptive_eval.cli.options import COUNT, FROM_0, PATH, flag, given_options, 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.views.inert import inert
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -177,4 +178,4 @@ def _indented(text: str) -> RenderableType:
 
 def _known(option: str, name: str | None, names: list[str]) -> None:
     if name is not None and name not in names:
-        raise UsageError(f"--{option} {name!r}: the run has {', '.join(names)}")
+        raise UsageError(f"--{option} {name!r}: the run has {', '.join(map(inert, names))}")

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from adaptive_eval.cli.options import COUNT, FROM_0, Command, flag, option, stacked
 from adaptive_eval.errors import UsageError
+from adaptive_eval.views.inert import inert
 from adaptive_eval.views.plain_data import json_text
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
@@ -194,7 +195,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
         left = column.startswith("<")
         table.add_column(column.lstrip("<"), justify="left" if left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(inert, row))
     console.print(table)
     console.print()
 

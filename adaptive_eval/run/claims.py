@@ -25,6 +25,7 @@ from adaptive_eval.interop.found import IMPORTED
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Missing, TrialOutcome
 from adaptive_eval.views.budgets import likely_trials
+from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import signed, trimmed
 from adaptive_eval.views.reading import disagreeing
 from adaptive_eval.views.verdicts import claim_words, target_words
@@ -171,7 +172,7 @@ def _complete(spec: SessionSpec, claim: Asked) -> Asked:
         names = [claim.model]
     for name in names:
         if name not in spec.names:
-            raise UsageError(f"there is no model {name!r}; there are {', '.join(spec.names)}")
+            raise UsageError(f"there is no model {name!r}; there are {', '.join(map(inert, spec.names))}")
     if isinstance(claim, AtLeast):
         if not (isfinite(claim.value) and origin <= claim.value <= origin + unit):
             raise UsageError(f"{claim.model} is held against {claim.value:g}: give a score; {scale}")

@@ -18,6 +18,7 @@ from adaptive_eval.interop.stored_config import possible_copies, session_of_file
 from adaptive_eval.run.claims import Claim, Place
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import COPY_REASON, NOT_THERE, STEPS, ScoreRange, TrialKey
+from adaptive_eval.views.inert import inert
 from scorio.arrays import Bools, Floats
 
 MOST_LISTED = 10
@@ -97,7 +98,7 @@ def each_question(
     if not len(columns):
         raise RunFileError(f"{run} has no answers yet", code="run/no-results")
     if model is not None and model not in columns.models:
-        raise UsageError(f"there is no model {model!r}; there are {', '.join(columns.models)}")
+        raise UsageError(f"there is no model {model!r}; there are {', '.join(map(inert, columns.models))}")
     for of, _ in columns.questions:
         if of not in weights:
             raise RunDamaged(

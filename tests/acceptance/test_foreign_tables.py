@@ -141,3 +141,28 @@ def test_any_table_by_a_map(tmp_path):
     assert not (tmp_path / "run").exists()
     bring(tmp_path, "board.csv", *columns)
     check(tmp_path, [(row["agent"], row["task_id"], int(row["agent"] == "new")) for row in rows])
+
+
+def test_names_of_a_stranger_neither_act_on_the_terminal_nor_begin_a_line(tmp_path):
+    names = ["\x1b]0;owned\x07red", "oak\n::warning::forged", "\u202egnirts", "a\r\nforged"]
+    rows = [
+        {"model": model, "question": f"forged{question}\nforged", "correct": (row + question) % 2}
+        for row, model in enumerate(names)
+        for question in range(4)
+    ]
+    write(tmp_path / "r.json", rows)
+    said = [in_process("analyze", "r.json", cwd=tmp_path).said, bring(tmp_path, "r.json").said]
+    claims = (
+        ("--each-question", "1 of 1"),
+        ("--not-worse", "x:y"),
+        ("--at-least", "x:0.5"),
+        ("--each-question", "1 of 1", "--model", "x"),
+    )
+    said += [in_process("check", "run", *options, cwd=tmp_path).said for options in claims]
+    said.append(in_process("samples", "run", "--model", "x", cwd=tmp_path).said)
+    write(tmp_path / "columns.json", [{"\x1b]0;owned\x07": 1, "other": 2}])
+    said.append(in_process("analyze", "columns.json", cwd=tmp_path, code=2).said)
+    for text in said:
+        assert "owned" in text
+        assert not set(text) & set("\x1b\x07\r\u202e"), text
+        assert not [line for line in text.splitlines() if line.startswith(("forged", "::"))], text
