@@ -45,7 +45,7 @@ def test_an_answer_is_overdue_that_takes_three_times_as_long_as_any_other(answer
 )
 def test_the_session_is_told_of_overdue_answers_once_a_second_until_they_end(script, times):
     scripts = {"a": lambda step, attempt: script(attempt) if step == 37 else 0.25}
-    scene = Scene({"a": 80, "b": 80}, scripts=scripts, concurrency=4)
+    scene = Scene({"a": 160, "b": 80}, scripts=scripts, concurrency=4)
     scene.play()
     told = [entry[1] for entry in scene.journal if entry[0] == "overdue"]
     assert told == [[KEY]] * len(told)

@@ -158,6 +158,18 @@ def test_a_session_that_was_killed_while_an_answer_hung_goes_on_with_the_rounds_
     assert calls(twice) == calls(resumed.session)
 
 
+def test_a_round_is_laid_out_again_without_an_answer_that_came_right_after_it():
+    """The answer is another one than that which stood for it, so that the round would be another one too."""
+    hung = Hung(ROUNDS)
+    while not laid_out(hung.session):
+        hung.go(len(hung.log) + 1)
+    hung.flying = [one for one in hung.flying if one.key != HUNG]
+    hung.tell(TrialOutcome(HUNG, 1))
+    hung.key = None
+    hung.go()
+    again(hung).require_asked((one.key, one.task, one.question) for one in hung.asked)
+
+
 def test_without_the_decision_a_log_beyond_what_is_laid_out_is_refused():
     hung = Hung(ROUNDS).go()
     with pytest.raises(SessionError, match="no question"):
@@ -256,12 +268,13 @@ class HungSession(Session):
 
 
 def test_a_run_in_which_an_answer_hung_is_made_again_as_it_is_stored(tmp_path):
-    spec = runs.spec_of(runs.COINS, rounds="rounds", max_passes=80)
+    coins = runs.COINS | {"oak": 0.5}
+    spec = runs.spec_of(coins, rounds="rounds", max_passes=80)
     text = runs.config_of(spec)
     about = {"name": "forest", "started_at": repr(runs.STARTED), "config": text, "seed": "7"}
     about |= runs.description_of(text, spec)
     session = HungSession(spec)
-    runs.store_run(tmp_path / "run", about, session, runs.Coins(runs.COINS).answer)
+    runs.store_run(tmp_path / "run", about, session, runs.Coins(coins).answer)
     assert session.stopped.reason == "resolved"
     with RunReader(tmp_path / "run") as reader:
         assert layouts(reader) == laid_out(session) != []
