@@ -161,6 +161,9 @@ def test_a_question_that_weighs_nothing_changes_nothing_and_equal_weights_are_no
     assert value(R[..., kept, :], R0[..., kept, :], weights[kept]) == pytest.approx(whole)
     assert value(R, R0, np.full(5, 0.2)) == pytest.approx(value(R, R0, None))
     assert whole != pytest.approx(value(R, R0, None)), "they weigh"
+    if function is not rank.transfer:  # which reads how sure the means are
+        many = value(*(np.repeat(one, 900, axis=-2) for one in (R, R0)), np.repeat(weights / 900, 900))
+        assert many.flat[0] == pytest.approx(whole.flat[0]), "a question may be 900 alike"
 
 
 # Invariances of rankings.
