@@ -214,8 +214,8 @@ def tried(name: str, folder: Path, given: argparse.Namespace) -> None:
             ends[end] += 1
             report = json.loads((path.parent / "run" / "report.json").read_text("utf-8"))
             (pair,) = report["pairs"]
-            winner = f"{pair['winner']} ahead" if pair.get("winner") else pair["verdict"]
-            verdicts[winner] += 1
+            ahead = {"better": "first", "worse": "second"}.get(pair["verdict"])
+            verdicts[pair["verdict"] if ahead is None else f"{pair[ahead]} ahead"] += 1
             trials += sum(line["trials"] + line["discarded_trials"] for line in report["models"])
             discarded += sum(line["discarded_trials"] for line in report["models"])
     counts = ", ".join(f"{words}: {number}" for words, number in sorted(verdicts.items()))
