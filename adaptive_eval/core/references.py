@@ -69,7 +69,7 @@ def reference_warnings(spec: SessionSpec) -> list[Coded]:
         answered = sum(int(np.count_nonzero(table.sum(axis=1))) for table in tables)
         if lost := lost_of(reference):
             warnings.append(
-                f"reference {reference.name} has {lost:,} trials without an answer: each counts as anything "
+                f"trials without an answer of reference {reference.name}: {lost:,}; each counts as anything "
                 "from 0 to 1, so pairs with it that these could turn stay open"
             )
         if not spec.independent_copies and any(table.any() for table in reference.alike.values()):

@@ -102,15 +102,15 @@ def read_headings(
         return Headings(_differing(found))
     if "model" not in found and "model" not in given:
         if "question" not in found and "question" not in given:
-            found.update(_identity(rows, [name for name in first if name not in (*verdicts, *taken)]))
+            taken |= set(verdicts)
+            found.update(_identity(rows, [name for name in first if name not in taken]))
         where = found.get("question") or given.get("question")
         questions = "a row is a question"
         if where:
             questions = f"the questions are in {where!r}"
         words = f"read with a column a model: {', '.join(verdicts)}; {questions}"
-        unread = [
-            name for name in first if name and name not in (*verdicts, *found.values(), *given.values())
-        ]
+        read = {*verdicts, *found.values(), *given.values()}
+        unread = [name for name in first if name and name not in read]
         if unread:
             words += f"; not read: {listed(unread)}"
         return Headings(_differing(found), models=tuple(verdicts), words=words)

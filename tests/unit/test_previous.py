@@ -102,7 +102,9 @@ class TestReferences:
         lost = sum(record.score is None for (_, step), record in trials.items() if step < 30)
         (again,) = replace(run, continued=run.meta()).spec.references
         assert reference.lost["t"].sum() == again.lost["t"].sum() == lost > 0
-        assert any(f"{lost} trials without an answer" in words for words in run.session().results().warnings)
+        assert any(
+            f": {lost}; each counts as anything" in words for words in run.session().results().warnings
+        )
 
     def test_takes_every_trial_of_the_named_models_but_for_copies(self, folder):
         trials = stored_run(folder, "first", {"a": 0.8, "b": 0.3}, copies={("b", 20), ("b", 33)})

@@ -33,8 +33,8 @@ ONES, MORE, SOME = [[1, 0], [0, 1], [1, 0]], [[1, 0], [2, 0], [0, 1]], [[1, 0], 
         (ONES, 0, ["one trial a question"]),
         (MORE, 0, []),  # the noise of one question says something of all
         (SOME, 0, ["on 2 of 3 questions"]),
-        (MORE, 2, ["2 trials without an answer"]),
-        (ONES, 1, ["1 trials without an answer", "one trial a question"]),
+        (MORE, 2, ["trials without an answer of reference old: 2;"]),
+        (ONES, 1, ["trials without an answer of reference old: 1;", "one trial a question"]),
     ],
 )
 def test_what_a_reference_lacks_is_said(counts, lost, words):
