@@ -58,6 +58,7 @@ _NEEDED = (
     "such as --map model=MY_COLUMN"
 )
 _NO_ANSWER = "no answer in the file"
+_MOST_MODELS = 1_000  # of a table with a column a model: half a million pairs
 
 
 def table_log(path: Path, choices: Choices) -> Log:
@@ -85,6 +86,11 @@ def _headings(path: Path, data: Mapping[str, Any] | None, choices: Choices) -> H
         return Headings({})
     require_columns(path, given, rows[0])
     found = read_headings(rows, given, choices.range, named=choices.model is not None)
+    if len(found.models) > _MOST_MODELS:
+        raise OutcomesError(
+            f"{path}: {len(found.models):,} columns hold verdicts and would be as many models; at most "
+            f"{_MOST_MODELS:,} can be compared. Name the columns that are meant: --map score=COLUMN,…"
+        )
     here = {*rows[0], *found.columns, *given}
     if choices.range is None and choices.metric is None and not here & {"category", "correct"}:
         _require_range(path, rows, given.get("score") or found.columns.get("score") or "score")

@@ -63,6 +63,15 @@ def test_a_folder_of_tables_has_a_model_a_file(tmp_path):
     assert read_recorded([tmp_path]).categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
 
 
+@pytest.mark.parametrize("names", [1_001, 100_000])
+def test_columns_that_would_be_too_many_models_are_refused_with_the_option(names, tmp_path):
+    """Two thousand models took more than 150 s, and 200,000 columns did not end."""
+    path = tmp_path / "wide.csv"
+    path.write_text(lines(",".join(f"c{n}" for n in range(names)), *[",".join("1" * names)] * 2))
+    with pytest.raises(OutcomesError, match=f"{names:,} columns.*--map score="):
+        read_recorded([path])
+
+
 def test_a_cell_without_answer_does_not_drop_its_model(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(lines("q,new,old,level", "a,1,0,low", "b,NA,1,low", "c,1,n/a,high"))
