@@ -27,7 +27,7 @@ from scorio.sequential.parts import Mark, RunSequence
 _Copied = TypeVar("_Copied", SessionAnswers, SessionContrasts)
 
 
-class Plan:
+class OverduePlan:
     """A copy of a board in which others stand for overdue answers; it asks, and decides nothing."""
 
     def __init__(self, comparison: SessionContrasts, budget: Budget, states: ModelStates) -> None:

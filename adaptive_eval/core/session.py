@@ -39,7 +39,7 @@ from scorio.sequential.parts import Answers, Levels
 
 if TYPE_CHECKING:
     from adaptive_eval.core.one_look import AnswerCounts
-    from adaptive_eval.core.overdue_plan import Plan
+    from adaptive_eval.core.overdue_plan import OverduePlan
 
 _MOST_IN_FLIGHT = 1_000_000
 """A log that lacks more trials than these before another is no run's."""
@@ -109,7 +109,7 @@ class Session:
         self._reported = 0
         self._intake = Intake(self.board, self.budget, self.states)
         self._issuer = Issuer(self.comparison, self.budget, self.states)
-        self._plan: Plan | None = None  # while answers are overdue
+        self._plan: OverduePlan | None = None  # while answers are overdue
         self._next_look = 1
         self._look_at = READ_BATCH
         self._forecast: RunForecast | None = None
@@ -242,9 +242,9 @@ class Session:
         if self._plan is not None and (model, index) in self._plan.overdue:
             return
         if self._plan is None:
-            from adaptive_eval.core.overdue_plan import Plan  # most runs need none
+            from adaptive_eval.core.overdue_plan import OverduePlan  # most runs need none
 
-            self._plan = Plan(self.comparison, self.budget, self.states)
+            self._plan = OverduePlan(self.comparison, self.budget, self.states)
             self._intake.planned = self._plan.answers
         self._plan.stand_in(model, index)
 

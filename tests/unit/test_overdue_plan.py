@@ -8,7 +8,7 @@ from session_scripts import calls, coin, make_spec
 
 from adaptive_eval.build.replay import replay
 from adaptive_eval.build.rescored_results import rescored_results
-from adaptive_eval.core.overdue_plan import Plan
+from adaptive_eval.core.overdue_plan import OverduePlan
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import SessionError
 from adaptive_eval.store.reader import RunReader
@@ -238,7 +238,7 @@ def test_what_is_not_awaited_any_more_is_planned_for_again(end):
 
 
 def test_a_session_in_which_nothing_is_overdue_makes_no_plan(monkeypatch):
-    monkeypatch.setattr(Plan, "__init__", None)
+    monkeypatch.setattr(OverduePlan, "__init__", None)
     assert Hung(ROUNDS, key=None).go().session.stopped.reason == "resolved"
     ends_at_budget = make_spec(2, 60, goal="budget", trials=300)
     session = Session(ends_at_budget)
