@@ -5,9 +5,9 @@ contrasts, and by Holm's levels those of others. While it is awaited, the model'
 in its place on a copy of the board, which says who is asked next. No call rests on the copy: the answer
 counts when it comes, and the board itself calls what follows.
 
-That changes no error rate. Each contrast is read along fixed trial sequences, whoever is asked when, and a
-round is laid out before its trials are asked, from earlier answers of its model alone. An answer that
-counted as lost in calls until it is there would be no martingale: which are late may depend on what they say.
+That changes no error rate. The order in which a contrast reads answers is fixed, and does not depend on the
+order of requests; a round is laid out before its trials are asked, from earlier answers of its model alone.
+Counted as lost until it comes, an answer would change calls: which are late may depend on what they say.
 """
 
 from collections.abc import Iterator

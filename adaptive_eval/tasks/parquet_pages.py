@@ -29,7 +29,7 @@ def pages(file: IO[bytes], chunk: Any) -> Iterator[Page]:
     Raises
     ------
     ValueError
-        If what is there is no header of a page.
+        If no page begins where one should.
     """
     starts = [chunk.data_page_offset]
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:

@@ -185,6 +185,19 @@ class Scene:
         return [outcome for outcome in self.controller.told if isinstance(outcome, Missing)]
 
 
+class Honoured(Scene):
+    """A scene whose budgets allow to test whether the server gives one answer to one seed, as it does."""
+
+    repeats = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.controller.may_repeat = lambda key: True
+
+    def client(self, model):
+        return replace(super().client(model), repeats=self.repeats)
+
+
 def played(*args: Any, **options: Any) -> Scene:
     """Return a scene that has been run to its end; `stop_at` are the times at which it is asked to stop."""
     stop_at = options.pop("stop_at", ())

@@ -1,10 +1,9 @@
 """Draws that were given up on the way to an answer, and pauses that servers ask for, under an owned clock."""
 
 import math
-from dataclasses import replace
 
 import pytest
-from scene import Scene
+from scene import Honoured, Scene
 from scripted import ScriptedEndpoint, ScriptedScoring, broken, busy, fails, vanished
 from test_engine_failures import twice
 from test_engine_sharing import Shared
@@ -82,19 +81,6 @@ def test_each_call_of_a_solver_gives_up_its_own_draws_once():
     script = lambda seed, attempt: vanished() if seed == 0 and attempt == 1 else 1.0  # noqa: E731
     scene = played(steps=1, script=script, solver=Solver("twice", twice, 2, 99))
     assert discarded(scene) == {0: ("connection",)}
-
-
-class Honoured(Scene):
-    """A scene whose budgets allow to test whether the server gives one answer to one seed, as it does."""
-
-    repeats = False
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.controller.may_repeat = lambda key: True
-
-    def client(self, model):
-        return replace(super().client(model), repeats=self.repeats)
 
 
 class Repeating(Honoured):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from owned_clock import run_owned
-from scene import Scene, played
+from scene import Honoured, Scene, played
 from scripted import Chance, ScriptedEndpoint, broken, busy, refused
 
 from adaptive_eval.engine.events import Progress
@@ -277,7 +277,7 @@ def test_a_server_that_hangs_for_others_is_proven_before_another_model_asks_ther
 
 
 class OwnAnswers(ScriptedEndpoint):
-    """A server with answers of its own, or that says the same whatever it is asked."""
+    """A server with its own answers, or with one answer to every question."""
 
     said = ""
 
@@ -290,18 +290,10 @@ class Sure(OwnAnswers):
     said = "yes"
 
 
-class Pooled(Scene):
+class Pooled(Honoured):
     """One model at four servers, of which the last stands still for some time, or for good."""
 
     kind = ScriptedEndpoint
-    repeats = False
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.controller.may_repeat = lambda key: True
-
-    def client(self, model):
-        return replace(super().client(model), repeats=self.repeats)
 
     def stands_still(self, *spans, play=True):
         def script(step, attempt):
