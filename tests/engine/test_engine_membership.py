@@ -164,11 +164,12 @@ def test_a_server_that_has_left_is_shown_for_ten_minutes():
 
 
 def test_requests_that_hang_at_a_server_that_has_left_do_not_hold_up_the_end():
-    """Two servers leave, one after the other."""
-    found = cluster(lambda at: [ONE, TWO, THREE][: 1 + (at < 15.0) + (at < 5.0)], ONE, TWO, THREE)
+    """Two servers leave, one soon after the other, and both have just begun to hang."""
+    here = lambda at: [ONE, TWO, THREE][: 1 + (at < 12.0) + (at < 10.0)]  # noqa: E731
+    found = cluster(here, ONE, TWO, THREE, every=1.0)
     late = TransientEndpointError("no answer within 3600 s", kind="timeout")
     for url in (TWO, THREE):
-        found.servers[url].script = (3600.0, late)
+        found.servers[url].script = lambda step, attempt: (3600.0, late) if now() >= 9.0 else 1.0
     scene = play(scene_of(found, concurrency=4, resolve_after=60), found)
     assert found.servers[TWO].calls
     assert found.servers[THREE].calls
