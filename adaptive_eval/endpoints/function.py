@@ -43,6 +43,8 @@ parameters) and ``seed``. It returns the text, the text with its usage (:class:`
 ``prompt_tokens`` and ``completion_tokens``), or a :class:`Completion`.
 """
 
+_OF_FILES = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
+"""Errors of the system that are of files, not of connections: another attempt meets them again."""
 _OTHER_LOOP = re.compile("event loop is closed|(?:different|another) (?:event )?loop", re.IGNORECASE)
 """Messages of asyncio where an object of another event loop is used."""
 
@@ -51,9 +53,9 @@ class FunctionEndpoint:
     """Answers by calling a function.
 
     A ``TimeoutError`` or ``OSError`` (``ConnectionError`` among them) that it raises is a failed request,
-    which is tried again, and so is an EndpointError, as its class says. Any other exception, or an answer of
-    another type, is a mistake in the function: it stops the model of a config alone, and ends the evaluation
-    of a function that no config names.
+    which is tried again, and so is an EndpointError, as its class says. Any other exception (also that of a
+    missing or closed file), or an answer of another type, is a mistake in the function: it stops the model of
+    a config alone, and ends the evaluation of a function that no config names.
 
     Examples
     --------
@@ -120,24 +122,20 @@ class FunctionEndpoint:
             async with asyncio.timeout(self._timeout):
                 with user_code():
                     answer = await self._answer(messages, seed)
-        except (TimeoutError, OSError) as error:
-            kind = "dropped"
-            if isinstance(error, TimeoutError):
-                kind = "timeout"
-            words = str(error) or (f"no answer within {self._timeout:g} s" if self._timeout else "")
-            raise TransientEndpointError(f"{type(error).__name__}: {words}", kind=kind) from None
         except EndpointError:
             raise
         except Exception as error:
-            if not (isinstance(error, RuntimeError) and _OTHER_LOOP.search(str(error))):
-                if not self._configured:
-                    raise
-                raise self._mistake(error) from error
-            raise UserCodeError(
-                f"model {self._name!r}: {error}. Every call of evaluate has its own event loop, and an "
-                "asynchronous client belongs to the loop that first used it: make the client within the "
-                "function, or await evaluate_async for all evaluations in one loop"
-            ) from error
+            if isinstance(error, OSError) and not isinstance(error, _OF_FILES):
+                raise self._failure(error) from None
+            if isinstance(error, RuntimeError) and _OTHER_LOOP.search(str(error)):
+                raise UserCodeError(
+                    f"model {self._name!r}: {error}. Every call of evaluate has its own event loop, and an "
+                    "asynchronous client belongs to the loop that first used it: make the client within the "
+                    "function, or await evaluate_async for all evaluations in one loop"
+                ) from error
+            if not self._configured:
+                raise
+            raise self._mistake(error) from error
         if isinstance(answer, Completion):
             return self._checked(answer)
         text, usage = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, Usage())
@@ -151,11 +149,19 @@ class FunctionEndpoint:
         latency = time.monotonic() - started
         return self._checked(Completion(text, "stop", usage, latency, self._name))
 
+    def _failure(self, error: OSError) -> TransientEndpointError:
+        """Return the failed request that an error of a connection, or a timeout, is."""
+        kind = "dropped"
+        if isinstance(error, TimeoutError):
+            kind = "timeout"
+        words = str(error) or (f"no answer within {self._timeout:g} s" if self._timeout else "")
+        return TransientEndpointError(f"{type(error).__name__}: {words}", kind=kind)
+
     def _mistake(self, error: Exception) -> UsageError:
         """Return the error for a mistake in a function that a config names."""
         return UserCodeError(
             f"{self.url} raised {last_line(error)}; a failure for which another attempt may help is a "
-            "TimeoutError, a ConnectionError or another OSError"
+            "TimeoutError or a ConnectionError"
         )
 
     def _usage(self, counts: Mapping[str, int]) -> Usage:

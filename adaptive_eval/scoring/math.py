@@ -17,6 +17,8 @@ LONGEST = 1_000
 """Characters that a mathematical answer, or target, may have."""
 
 _PROSE = re.compile(r"(?<!\\)\b[A-Za-z]{2,}[ ,]+[A-Za-z]{2,}\b")
+_DENIAL = re.compile(r"[,;]?\s+(?:and\s+)?(?:not|instead of|rather than)\s+(?=[$\\\d({-])")
+"""What stands between the answer and an expression that it is not."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _PACKAGE = "math-verify[antlr4_13_2]"
 _PRELOAD = "adaptive_eval.scoring.math_preload"
@@ -54,7 +56,8 @@ class MathScorer(MathScorerConfig, AnswerScorer):
         if self.extract in ("auto", "stated"):
             stated = last_stated(text)
         if stated is not None:
-            return Answer(stated.text.rstrip("."), "stated", stated.end < len(text))
+            answer = _DENIAL.split(stated.text, maxsplit=1)[0]
+            return Answer(answer.rstrip("."), "stated", stated.end < len(text))
         if self.extract in ("auto", "whole") and text:
             return Answer(text, "whole text", is_final=False)
         return None

@@ -72,6 +72,12 @@ _SCALE = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10*
 _EQUALS = re.compile(r"=|≈|\\approx(?![a-z])|\\simeq(?![a-z])")
 _ABOUT = re.compile(r"^(?:approximately|approx\.?|about|roughly|around|~|≈|\\approx)[ ]{0,2}", re.IGNORECASE)
 _UNIT = re.compile(r"(?:\^[-+]?\d|[^\W\d][23](?!\d)|[^\W\d]|[ /*.()\[\]°€£¥₹\"'-]){0,80}")
+_DENIED = re.compile(
+    r"(?:\b(?:not|instead of|rather than|(?:more|less|greater|smaller|fewer|larger|higher|lower) than)"
+    r"|n['\u2019]t be|≠|\\neq?|!=|[\w)}] [<>]|\\[lg]t)[ ]{0,2}[$*]{0,3}$",
+    re.IGNORECASE,
+)
+"""What stands before a number that is not the answer: not 5, instead of 5, x > 5, more than 5."""
 _NO_UNIT = re.compile(r"\b(?:or|to|and|than|not|pi|sqrt|plus|minus|times)\b", re.IGNORECASE)
 
 
@@ -128,17 +134,19 @@ def _read_side(text: str) -> WrittenNumber | None:
 
 
 def find_numbers(text: str) -> Iterator[FoundNumber]:
-    """Yield the numbers in a text, in order.
+    """Yield the numbers in a text, in order, without those that it denies or sets as a strict bound.
 
     Examples
     --------
+    >>> [found.text for found in find_numbers("Not 4 but 5, so x > 3, which is more than 2.")]
+    ['5']
     >>> [found.text for found in find_numbers("Of 1,200 boxes 3/4 are left: 10-5=5 more, -2.5 kg, 7 cm^2.")]
     ['1,200', '3/4', '10', '5', '5', '-2.5', '7']
     """
     plain = _rewritten(text)
     for match in _NUMBER.finditer(plain):
         number = _number(match)
-        if number is not None:
+        if number is not None and not _DENIED.search(plain, max(0, match.start() - 20), match.start()):
             yield FoundNumber(number, match[0].strip(), match.end() == len(plain))
 
 

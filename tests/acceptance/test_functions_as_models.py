@@ -15,7 +15,7 @@ from command_line import in_process, ran, trials, write_config
 
 from adaptive_eval.endpoints import function
 from adaptive_eval.endpoints.function import FunctionEndpoint
-from adaptive_eval.errors import TransientEndpointError, UserCodeError
+from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UserCodeError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Message
 
@@ -100,6 +100,17 @@ def test_functions_are_ranked_and_a_run_of_them_resumes(tmp_path, samples):
         assert record.sent["max_tokens"] == 64
     assert all(record.score is not None and record.score.category == 1 for record in good)
     assert any(record.request.seed % 4 == 0 for record in records if record not in good)
+
+
+@pytest.mark.parametrize("url", [None, "python:f.py:f"])
+@pytest.mark.parametrize("error", [FileNotFoundError, PermissionError, NotADirectoryError])
+def test_a_file_that_a_function_cannot_read_is_a_mistake_and_no_failed_request(error, url):
+    def answers(prompt):
+        raise error("weights.bin")
+
+    endpoint = FunctionEndpoint("f", answers, url=url)
+    with pytest.raises(PermanentEndpointError if url else error, match=r"weights\.bin"):
+        asyncio.run(endpoint.complete([Message("user", "?")], seed=None))
 
 
 @pytest.mark.parametrize("answer", [TimeoutError("slow"), ConnectionError("gone"), 10**9, -1, 0.5])
