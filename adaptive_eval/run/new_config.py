@@ -24,6 +24,7 @@ from adaptive_eval.errors import EndpointError, EndpointsUnusable, PermanentEndp
 from adaptive_eval.options.mistakes import did_you_mean
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.simulate.assumptions import means_apart
+from adaptive_eval.tasks.questions import USUAL_COLUMNS
 from adaptive_eval.tasks.sources import is_file_source, read_source
 
 MARGINS = (0.1, 0.05, 0.03)
@@ -34,11 +35,6 @@ USUAL = 0.05
 
 RUNS = 20
 """Simulated runs behind each margin: enough for a first budget, and done in seconds."""
-
-INPUTS = ("question", "problem", "input", "prompt", "text")
-TARGETS = ("answer", "target", "solution", "label", "expected")
-CHOICES = ("choices", "options")
-"""Columns that are probably the question, the right answer and the options, the likeliest first."""
 
 _NUMBER = re.compile(r"(?:.*####)?\s*[-+$]?[\d,]*\.?\d+\s*%?", re.DOTALL)
 
@@ -239,7 +235,7 @@ def _columns(
                 turned = f"; write --field {column}={field}"
             raise UsageError(f"{file} has no column {column!r} (there are: {', '.join(columns)}){turned}")
     found = dict(named)
-    for field, known in (("input", INPUTS), ("target", TARGETS), ("choices", CHOICES)):
+    for field, known in USUAL_COLUMNS.items():
         there = [name for name in known if name in columns and name not in found.values()]
         if there:
             found.setdefault(field, there[0])

@@ -27,6 +27,15 @@ DEFAULT_FIELDS: Mapping[str, str] = MappingProxyType(
 )
 """Columns looked for where the config maps none."""
 
+USUAL_COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "input": ("question", "problem", "input", "prompt", "text"),
+        "target": ("answer", "target", "solution", "label", "expected"),
+        "choices": ("choices", "options"),
+    }
+)
+"""Columns that are probably the question, the right answer and the options, the likeliest first."""
+
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Labels of the options, in order."""
 
@@ -98,7 +107,9 @@ class QuestionReader:
                 if not any(_has(row.values, _bare(row.values, column)) for row in rows):
                     complete = False
                     words = f"no row has the column {column!r}{_near(column, present)}"
-                    advice = f"map it with fields: {{{name}: COLUMN}}; columns: {', '.join(present)}"
+                    free = [one for one in USUAL_COLUMNS.get(name, ()) if one in present]
+                    usual = next((one for one in free if one not in names.values()), "COLUMN")
+                    advice = f"map it with fields: {{{name}: {usual}}}; columns: {', '.join(present)}"
                     self.problems.append((0, f"{words}; {advice}"))
         known = {**names, **present}
         for name in self.wanted:

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -75,6 +76,20 @@ def test_fields_are_mapped_by_name(tmp_path):
     question = task.questions[0]
     assert (question.task, question.id, question.target) == ("t", "7", "4.5")
     assert task.render(question) == (Message("system", "Be brief."), Message("user", "2 + 2? (true, dotted)"))
+
+
+@pytest.mark.parametrize(
+    ("row", "advised"),
+    [
+        ({"answer": "4", "question": "2 + 2?"}, "{input: question} {target: answer}"),
+        ({"text": "4 = ?", "problem": "2 + 2?"}, "{input: problem} {target: COLUMN}"),
+        ({"target": "4", "text": "2 + 2?"}, "{input: text}"),
+        ({"q": "2 + 2?", "solution": "4"}, "{input: COLUMN} {target: solution}"),
+    ],
+)
+def test_columns_of_usual_names_are_in_the_advice(tmp_path, row, advised):
+    said = message_of(write(tmp_path, "q.jsonl", [row]))
+    assert re.findall(r"\{\w+: \w+\}", said) == re.findall(r"\{.*?\}", advised)
 
 
 def test_a_file_of_another_form_is_told_what_to_do(tmp_path):
