@@ -394,7 +394,7 @@ class Session:
         self.stopped = verdict
         read, completed = self.comparison.fold.progress, self.budget.completed
         if not read.size:
-            read = self.board.progress
+            read = self.board.progress[: len(self.spec.models)]  # that of a reference has no end
         step = int(read.max())
         self.decisions.append(
             Decision("stop", (), verdict.reason, step, completed, verdict.text, verdict.evidence)

@@ -1,0 +1,405 @@
+"""Courses of sessions from the first trial to the results, looks at tables, and labels, as they are recorded.
+
+``python tests/unit/recorded_courses.py`` writes what is recorded again, and prints what has changed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from course_facts import asked_fact, decision_fact, first_difference, moment, result_facts
+from crossed_options import (
+    COURSES,
+    MEANS,
+    REFUSED,
+    Case,
+    Options,
+    Refused,
+    case_of,
+    category,
+    chance,
+    covering,
+    plain,
+    spec_of,
+)
+
+from adaptive_eval.core.label_record import LabelRecord
+from adaptive_eval.core.one_look import AnswerCounts, OneLook
+from adaptive_eval.core.results import Decision
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import BudgetSpec, SessionSpec
+from adaptive_eval.trial import COPY_REASON, LAID_OUT, Missing, TrialOutcome, TrialRequest, Usage
+
+MOST_TRIALS = 420
+"""Trials after which a course is ended from outside."""
+
+
+class Course:
+    """A session on its way, with what was asked and told."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = {name: case.get(name, values[0]) for name, values in COURSES.items()}
+        self.session = Session(spec_of(case))
+        self.tasks = {task.name: task for task in self.session.spec.tasks}
+        self.asked: list[TrialRequest] = []
+        self.facts: list[str] = []
+        self.log: list[TrialOutcome | Missing | Decision] = []
+        self.flying: list[TrialRequest] = []
+        self.held: dict[TrialRequest, int] = {}  # answers that hang, with the number of those told before
+        self.failed: Counter = Counter()  # requests of trials that may have been billed and left no answer
+        self.told = 0
+        self.due = {"asked": 8, "seen": 40}
+
+    def run(self) -> list[str]:
+        """Run it to its end; return what is recorded."""
+        for turn in range(10**4):
+            if self.session.stopped is not None:
+                break
+            self.ask()
+            if self.session.stopped is not None:
+                break
+            batch = self.ready(turn)
+            self.tell(batch)
+            self.meddle(turn)
+            self.look()
+        self.tell_late()
+        self.facts.append(asked_fact(self.asked))
+        self.facts += map(decision_fact, self.session.decisions)
+        self.results = self.session.results()
+        self.facts += result_facts(self.results)
+        return self.facts
+
+    def ask(self) -> None:
+        free: int | dict[str, int] = 12 - len(self.flying)
+        if self.case["capacity"] == "of-each":
+            flying = Counter(one.key.model for one in self.flying)
+            free = {
+                model.name: 4 + place - flying[model.name]
+                for place, model in enumerate(self.session.spec.models)
+            }
+        new = self.session.ask(free)
+        self.asked += new
+        self.flying += new
+        if len(self.asked) >= self.due["asked"]:
+            self.due["asked"] *= 3
+            self.facts.append(asked_fact(self.asked))
+
+    def ready(self, turn: int) -> list[TrialRequest]:
+        """Return the trials whose answers come now."""
+        delivery = self.case["delivery"]
+        if delivery == "overdue":
+            for one in self.flying:
+                if one.key.model != "m1" and chance("hangs", one.key) < 0.04 and one not in self.held:
+                    self.held[one] = self.told
+        late = [one for one, since in self.held.items() if self.told - since > 60]
+        ready = [one for one in self.flying if one not in self.held or one in late]
+        if not ready:
+            ready = list(self.flying)
+        if delivery == "shuffled":
+            ready.sort(key=lambda one: chance("turn", one.key, turn // 3))
+        count = {"single": 1, "shuffled": 1 + turn % 5}.get(delivery, len(ready))
+        if delivery == "overdue":
+            count = 3
+        return ready[:count]
+
+    def tell(self, batch: Sequence[TrialRequest]) -> None:
+        outcomes = []
+        for request in batch:
+            if (
+                self.case["failed"] == "none"
+                or chance("fails", request.key) > 0.08
+                or self.failed[request.key]
+            ):
+                outcomes.append(self.outcome(request))
+                continue
+            self.failed[request.key] += 1
+            if chance("again", request.key) > 0.5:
+                self.session.abandon(request.key, billed=True)
+                self.flying.remove(request)
+                self.held.pop(request, None)
+                continue
+            self.session.presume_billed(request.key)
+            if self.session.may_repeat(request.key):
+                outcomes.append(self.outcome(request))
+            else:
+                outcomes.append(Missing(request.key, "no room"))
+        told = {one.key for one in outcomes}
+        self.flying = [one for one in self.flying if one.key not in told]
+        self.held = {one: since for one, since in self.held.items() if one.key not in told}
+        self.session.tell(outcomes)
+        self.log += outcomes
+        self.told += len(outcomes)
+        overdue = [one.key for one, since in self.held.items() if self.told - since > 12]
+        if overdue and self.session.stopped is None:
+            self.session.overdue(overdue)
+
+    def outcome(self, request: TrialRequest) -> TrialOutcome | Missing:
+        """Return the answer to a request, which follows from its key alone."""
+        key, lost, noise = request.key, self.case["lost"], self.case["noise"]
+        place = int(key.model[1:])
+        fate = chance("fate", key)
+        mean = MEANS[len(self.session.spec.models)][place]
+        trial: tuple = (key.model, key.index)
+        same = noise.startswith("greedy") and chance("flip", trial) > 0.05
+        if self.session.spec.models[place].deterministic:
+            same = noise != "claim-fails" or key.index <= 30
+        if same:
+            trial = (key.model, request.task, request.question)
+        usage = Usage(20 + int(request.question[1:]) % 9, int(5 + 50 * chance("long", trial)), 4)
+        shares = {"some": 0.07, "of-one": 0.4 * (place == 1), "first": 0.9 * (key.index < 12 and place == 0)}
+        discarded: tuple = ()
+        if lost in ("given-up", "redrawn") and fate < 0.12:
+            discarded = (("timeout",), ("timeout", "timeout"), ("killed",), ("server",))[int(fate / 0.03)]
+        if fate < shares.get(lost, 0.0) or (discarded and fate > 0.08):
+            return Missing(key, "timeout", Usage(20, 0), discarded)
+        if lost == "copies" and fate < 0.15 and request.repeat:
+            return Missing(key, COPY_REASON, usage)
+        worth = category(self.tasks[request.task], mean, (key.model, request.task, request.question), trial)
+        again = lost in ("repeated", "vouched") and fate < 0.3 and request.repeat > 0
+        text = worth + 10 * (place if again else int(1e6 * chance("text", trial)))
+        return TrialOutcome(key, worth, usage, text, repeats=again, discarded=discarded)
+
+    def meddle(self, turn: int) -> None:
+        """Do what comes from outside: a model that fails, a kill and another start, an end."""
+        if self.case["dropped"] != "none" and self.told >= 100 and not self.session.states.stopped:
+            kind = self.case["dropped"]
+            if self.session.stopped is None:
+                seen = len(self.session.decisions)
+                self.session.stop_model("m1", kind, spent=kind == "spent", unusable=kind == "unusable")
+                self.log += [one for one in self.session.decisions[seen:] if one.kind == "model_stopped"]
+                self.case = {**self.case, "dropped": "none"}
+        if self.case["resumed"] == "yes" and self.told >= 75 and self.session.stopped is None:
+            self.case = {**self.case, "resumed": "no"}
+            self.session = again(self.session, self.log, self.failed, 7)
+            self.flying, self.held = [], {}
+            self.facts.append(f"resumed {moment(self.session.results())}")
+        if self.told >= MOST_TRIALS:
+            self.session.end("interrupted")
+
+    def look(self) -> None:
+        if self.told >= self.due["seen"]:
+            self.due["seen"] *= 3
+            self.facts.append(f"after {self.told} {moment(self.session.results())}")
+
+    def tell_late(self) -> None:
+        """Tell what is in flight when the session has stopped."""
+        outcomes = [self.outcome(one) for one in self.flying]
+        self.session.tell(outcomes)
+        self.log += outcomes
+        self.flying = []
+
+
+def again(session: Session, log: Sequence, failed: Mapping, size: int) -> Session:
+    """Return another session to which the log of one was replayed, in batches of a size."""
+    other = Session(session.spec)
+
+    def batches() -> Iterator[list]:
+        part: list = []
+        for one in log:
+            if isinstance(one, Decision):
+                yield part
+                part = []
+                other.repeat(one)
+                continue
+            part.append(one)
+            if len(part) == size:
+                yield part
+                part = []
+        yield part
+
+    other.replay(batches(), failed.items(), [one for one in session.decisions if one.kind == LAID_OUT])
+    return other
+
+
+# ---------------------------------------------------------------------------- one look at given tables
+
+LOOKS: Options = {
+    "goal": tuple(one for one in COURSES["goal"] if one != "budget"),
+    "lost": ("none", "some", "of-one", "whole-questions", "of-all"),
+    "scores": COURSES["scores"],
+    "each": ("one", "several", "uneven"),
+    "tasks": COURSES["tasks"],
+    "target": COURSES["target"],
+    "equivalence": ("near", "none", "wide"),
+    "models": ("three", "two", "four"),
+    "stored": ("none", "one", "two"),
+    "family": ("holm", "pair"),
+    "confidence": ("high", "low"),
+}
+"""The options of looks at tables of answers."""
+
+LOOKS_REFUSED = [one for one in REFUSED if {one[0], one[2]} <= LOOKS.keys()]
+
+
+def look_facts(case: Case) -> list[str]:
+    """Return what one look at tables of answers says."""
+    spec = spec_of(case)
+    answers = tables_of(case, spec)
+    facts = []
+    for name, table in (("", answers), ("all-asked ", answers.asked_of_all())):
+        found = OneLook(spec, table).results()
+        facts += [name + moment(found)] if name else result_facts(found)
+    return facts
+
+
+def tables_of(case: Case, spec: SessionSpec) -> AnswerCounts:
+    """Return the answers of all models to all questions."""
+    of = {name: case.get(name, values[0]) for name, values in LOOKS.items()}
+    shape = (len(spec.names), spec.questions)
+    number, lost, total = np.zeros(shape, int), np.zeros(shape, int), np.zeros(shape)
+    means = (*MEANS[len(spec.models)], 0.4, 0.8)
+    for row, name in enumerate(spec.names):
+        for task, columns in zip(spec.tasks, spec.columns, strict=True):
+            for place, question in enumerate(task.questions):
+                key, cell = (name, task.name, question), (row, columns.start + place)
+                times = {"one": 1, "several": 5}.get(of["each"], 1 + int(6 * chance("times", key)))
+                for turn in range(times):
+                    fate = chance("fate", key, turn)
+                    share = {"some": 0.1, "of-one": 0.4 * (row == 1)}.get(of["lost"], 0.0)
+                    share += of["lost"] == "of-all" and row == 0
+                    if fate < share or (of["lost"] == "whole-questions" and chance("whole", key) < 0.15):
+                        lost[cell] += fate < 0.8  # others were never asked
+                    else:
+                        number[cell] += 1
+                        total[cell] += task.unit_scores[category(task, means[row], key, (key, turn))]
+    return AnswerCounts(number, total, lost)
+
+
+# ---------------------------------------------------------------------------- labels
+
+LABELS: Options = {
+    "goal": ("ranking", "best", "baseline", "not-worse", "threshold", "width", "ranking-and-claims"),
+    "lost": ("none", "some", "of-one", "given-up", "copies", "repeated"),
+    "scores": COURSES["scores"],
+    "chosen": ("third", "all", "two-calls", "few"),
+    "labels": ("of-chosen", "blank", "none", "without-chances"),
+    "judge": ("fair", "harsh", "blind"),
+    "tasks": COURSES["tasks"],
+    "target": COURSES["target"],
+    "noise": ("drawn", "one-repeats", "greedy"),
+    "equivalence": ("near", "none", "wide"),
+    "models": ("three", "two", "four"),
+    "progress": ("whole", "uneven"),
+    "family": ("holm", "pair"),
+    "confidence": ("high", "low"),
+    "samples": ("one", "three"),
+}
+"""The options of runs that labels decide."""
+
+LABELS_REFUSED = [one for one in REFUSED if {one[0], one[2]} <= LABELS.keys()]
+
+
+def label_facts(case: Case) -> list[str]:
+    """Return what labels of some answers decide."""
+    of = {name: case.get(name, values[0]) for name, values in LABELS.items()}
+    asked = {name: of[name] for name in of if name in COURSES} | {"goal": "budget", "passes": "endless"}
+    course = Course(asked | {"budget": "tokens"})
+    course.run()
+    spec = replace(spec_of({name: of[name] for name in of if name in COURSES}), budget=BudgetSpec(trials=400))
+    found = again(Session(replace(spec, labels=record_of(of, course))), course.log, {}, 50)
+    facts = [decision_fact(one) for one in found.decisions]
+    results = found.results()
+    assert results.judge_alone is not None
+    known = [one for one in result_facts(results) if not one.startswith("budget")]
+    facts += [*known, f"alone {moment(results.judge_alone)}"]
+    facts.append(asked_fact(found.ask(20)))
+    return facts
+
+
+def record_of(of: Case, course: Course) -> LabelRecord:
+    """Return labels of a course's answers."""
+    steps = max(course.session.states.issued)
+    progress = {
+        name: steps - 3 * place * (of["progress"] == "uneven")
+        for place, name in enumerate(course.session.spec.names)
+    }
+    spans = ((0, 25), (27, steps)) if of["progress"] == "uneven" else ((0, steps),)
+    share = {"third": 0.4, "all": 1.0, "two-calls": 0.3, "few": 0.08}[of["chosen"]]
+    chosen = {}
+    for start, end in spans:
+        for step in range(start, end):
+            own = 0.6 if of["chosen"] == "two-calls" and step >= 40 else share
+            if chance("chosen", step) < own:
+                chosen[step] = own
+    labels = []
+    told = {one.key: one for one in course.log if isinstance(one, TrialOutcome)}
+    for request in course.asked:
+        key, task = request.key, course.tasks[request.task]
+        answer = told.get(key)
+        chosen_here = key.index in chosen and key.index < progress[key.model]
+        if answer is None or not chosen_here or of["labels"] == "none":
+            continue
+        score = task.weights[answer.category] if not task.numbers else task.weights.score(answer.category)
+        doubt = chance("label", key)
+        if doubt < {"fair": 0.1, "harsh": 0.3, "blind": 0.8}[of["judge"]]:
+            ends = min(task.weights), max(task.weights)
+            score = ends[1] if of["judge"] == "harsh" else ends[doubt * 100 % 2 > 1]
+        if of["labels"] != "blank" or chance("blank", key) > 0.15:
+            labels.append((key.model, key.index, float(score)))
+    rows, with_chances = len(chosen) * len(progress), of["labels"] != "without-chances"
+    return LabelRecord(
+        "l.jsonl", rows, len(labels), with_chances, spans, progress,
+        share, tuple(sorted(chosen.items())), tuple(sorted(labels)),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------- what is recorded
+
+FILE = Path(__file__).parents[1] / "data" / "recorded_courses.txt"
+KINDS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
+    "courses": (COURSES, REFUSED, lambda case: Course(case).run()),
+    "looks": (LOOKS, LOOKS_REFUSED, look_facts),
+    "labels": (LABELS, LABELS_REFUSED, label_facts),
+}
+"""What is crossed: options, what is refused, and what a case leads to."""
+
+
+def recorded() -> dict[tuple[str, str], list[str]]:
+    """Return the facts of the file by kind and case."""
+    found: dict[tuple[str, str], list[str]] = {}
+    kind, facts = "", list[str]()
+    for line in FILE.read_text("utf-8").splitlines():
+        if line.startswith("# "):
+            kind = line.split()[1]
+        elif line.startswith("  "):
+            facts.append(line[2:])
+        elif line:
+            facts = found[kind, line] = []
+    return found
+
+
+MOST_SHOWN = 12
+"""Cases whose first difference is printed."""
+
+
+def write() -> None:
+    """Write all cases and their facts again, and print what has changed."""
+    old = recorded() if FILE.exists() else {}
+    lines, changed, new, kept = [], 0, 0, set()
+    for kind, (options, refused, facts_of) in KINDS.items():
+        known = [case_of(written) for of, written in old if of == kind]
+        lines.append(
+            f"# {kind} of " + " x ".join(f"{name} {len(values)}" for name, values in options.items())
+        )
+        for case in covering(options, refused, known):
+            written = f"case {plain(case, options)}".strip()
+            facts = facts_of(case)
+            before = old.get((kind, written))
+            kept.add((kind, written))
+            new += before is None
+            if before is not None:
+                difference = first_difference(before, facts)
+                changed += bool(difference)
+                if difference and changed <= MOST_SHOWN:
+                    print(f"{kind}: {written}\n{difference}")
+                if not difference:
+                    facts = before  # so that no last digit makes a difference
+            lines += [written, *(f"  {one}" for one in facts)]
+    FILE.write_text("\n".join(lines) + "\n", "utf-8")
+    print(f"{len(kept)} cases: {new} are new, {changed} have other facts, {len(old.keys() - kept)} went")
+
+
+if __name__ == "__main__":
+    write()
