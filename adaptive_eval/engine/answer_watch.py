@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from adaptive_eval.core.results import StopVerdict
+from adaptive_eval.engine.health import SEVERAL
 from adaptive_eval.engine.independence import COPY, ENOUGH
 from adaptive_eval.engine.protocols import News, Unusable
 from adaptive_eval.errors import Coded
@@ -24,9 +25,6 @@ from adaptive_eval.trial import (
     UNSCORED,
     TrialKey,
 )
-
-FEWEST = 5
-"""Failures of a scorer, and answers that are none, from which their share counts."""
 
 SOME = ENOUGH // 2
 """Answers that are none, hold nothing or were cut off, from which their share counts: bets call a pair on so
@@ -199,7 +197,7 @@ _NONE = "{it.empty:,} of its {it.answers:,} answers have no text to score {it.ca
 _OF_MODELS: tuple[_Sign, ...] = (
     (
         "warning/no-answers",
-        lambda model: model.empty - model.withheld >= max(FEWEST, MANY * model.answers),
+        lambda model: model.empty - model.withheld >= max(SEVERAL, MANY * model.answers),
         f"{{name}}: {_NONE}",
     ),
     (
@@ -318,7 +316,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
     def _verdict_on(self, name: str) -> StopVerdict | None:
         """Return why the answers of every model to a task cannot be used; None if some can."""
         task = self._tasks[name]
-        if task.failed >= FEWEST and task.failed > MOST * task.answers:
+        if task.failed >= SEVERAL and task.failed > MOST * task.answers:
             answering = [cell for (of, _), cell in self._cells.items() if of == name and cell.answers]
             if len(answering) >= min(2, len(self._asked)) and all(cell.fails for cell in answering):
                 return _unusable("scorer", name, task.failed, task.answers, said=task.said)
@@ -371,7 +369,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
     def _unscored(self, task: str, model: str) -> str | None:
         """Say why a model is not ranked whose answers the scorer cannot score, while it scores others."""
         cell = self._cells[task, model]
-        if cell.failed < FEWEST or not cell.fails or not self._works_elsewhere(task, model):
+        if cell.failed < SEVERAL or not cell.fails or not self._works_elsewhere(task, model):
             return None
         return (
             f"{cell.failed:,} of its {cell.answers:,} answers to task {task} could not be scored, so it is "
@@ -381,7 +379,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
     def _works_elsewhere(self, task: str, model: str) -> bool:
         """Return whether the scorer of a task can score most answers of another model."""
         return any(
-            cell.answers >= FEWEST and not cell.fails
+            cell.answers >= SEVERAL and not cell.fails
             for (of, other), cell in self._cells.items()
             if of == task and other != model
         )

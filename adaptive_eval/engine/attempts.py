@@ -8,15 +8,17 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
+from adaptive_eval.engine.clock import TICK
 from adaptive_eval.engine.discards import Discards
 from adaptive_eval.engine.fleet import Dispatch
+from adaptive_eval.engine.health import SEVERAL
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.pool import Member, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint, Executor, SamplingEndpoint, Scoring
 from adaptive_eval.engine.retry import is_transient, with_retries
-from adaptive_eval.engine.seed_proof import ROUNDS, Repeat, SeedProof, Trio
+from adaptive_eval.engine.seed_proof import Repeat, SeedProof, Trio
 from adaptive_eval.engine.solving import Solver, call_seed
 from adaptive_eval.engine.trial_task import Prompt, Sending, State, TrialTask, is_late
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, ScorerUnavailable
@@ -28,14 +30,9 @@ Result: TypeAlias = Sequence[Completion | None] | EndpointError
 
 T = TypeVar("T")
 
-_TEST_SEEDS = 1_000_000
-"""Beyond the numbers of a solver's calls: seeds that test whether a server honours seeds."""
-_TEST_ATTEMPTS = 4
-"""Attempts of each request of such a test."""
-
 
 def _latest() -> deque[Past]:
-    return deque(maxlen=ROUNDS)
+    return deque(maxlen=SEVERAL)
 
 
 class Past(NamedTuple):
@@ -70,7 +67,6 @@ class TrialRunner:
     proofs: defaultdict[str, SeedProof] = field(default_factory=lambda: defaultdict(SeedProof))
     # the latest answers of each server of a model, by model and address
     past: defaultdict[tuple[str, str], deque[Past]] = field(default_factory=lambda: defaultdict(_latest))
-    glance: ClassVar[float] = 1.0  # seconds after which a wait for a scorer checks whether it is still wanted
 
     async def run(self, trial: TrialTask) -> None:
         """Run `trial` to its end; only bugs raise."""
@@ -139,9 +135,9 @@ class TrialRunner:
         if number == 0:
             seed = sent.seed
         else:
-            seed = call_seed(sent.seed, _TEST_SEEDS + number)
+            seed = call_seed(sent.seed, f"test {number}")
         tried = {member for member in self.dispatch.members(model) if member.endpoint.url in avoid}
-        for _ in range(_TEST_ATTEMPTS):
+        for _ in range(SEVERAL):  # more failures in a row say that the server is out
             if not trial.wanted:
                 break
             sending = Sending((trial,), sent._replace(seed=seed), failed_at=set(tried))
@@ -200,7 +196,7 @@ class TrialRunner:
     async def replies(self, trial: TrialTask, member: Member, seconds: float) -> bool:
         """Ask the question of a trial under a seed of none; return whether the server replies in time."""
         sent = trial.sending.prompt
-        seed = call_seed(sent.seed, _TEST_SEEDS + trial.attempts)
+        seed = call_seed(sent.seed, f"proof {trial.attempts}")
         sending = Sending((trial,), sent._replace(seed=seed))
         if not self.dispatch.enter(sending, member) or not self.on_repeat(trial, member):
             self.dispatch.release(sending)
@@ -266,8 +262,8 @@ class TrialRunner:
             await self.clock.sleep(seconds)
         else:  # it waits for its scorer, which nothing cancels
             while seconds > 0.0 and trial.wanted:
-                await self.clock.sleep(min(seconds, self.glance))
-                seconds -= self.glance
+                await self.clock.sleep(min(seconds, TICK))
+                seconds -= TICK
 
     async def _attempt(self, trial: TrialTask) -> Completion:
         """Ask once; ask another server if the failure is the server's, alone if others got answers."""

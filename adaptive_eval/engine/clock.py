@@ -34,8 +34,26 @@ class SystemClock:
 TICK = 1.0
 """Seconds after which a run looks at the time, at the processor time, and at what a snapshot would show."""
 
-LONGEST_PAUSE = 30.0
+MINUTE = 60.0
+
+LONGEST_WAIT = 30.0
+"""Most seconds between two looks at what may change: a server that is out, results that are shown."""
+
+LONGEST_PAUSE = 10.0
 """Seconds between two readings beyond which the processor time is looked at: it reads about once a second."""
+
+
+def backoff(failures: int) -> float:
+    """Return the seconds to wait after so many failures: 0, 1, 2, 4, up to the longest wait.
+
+    Examples
+    --------
+    >>> [backoff(failures) for failures in range(8)]
+    [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    """
+    if failures == 0:
+        return 0.0
+    return min(LONGEST_WAIT, TICK * 2.0 ** min(failures - 1, 64))  # 2.0 ** 1024 is no float
 
 
 class _Heartbeat:
@@ -89,10 +107,9 @@ class Stopwatch:
     (165.0, 60.0)
     """
 
-    # share of a long pause for which a process whose event loop is held up uses the processor, at least
-    busy = 0.1
-    # share of its seconds that another thread has counted, at least, where the loop waited
-    alive = 0.5
+    # share of a long pause for which a process whose event loop is held up used the processor, at least, or
+    # for which another thread counted seconds
+    lived = 0.1
 
     clock: Clock
     elapsed: float = 0.0
@@ -114,14 +131,10 @@ class Stopwatch:
         pause = now - self._last
         self._last = now
         if now - self._looked >= TICK:  # not at every reading: it is a call of the system
-            used = self.processor()
-            beats = self.heartbeat()
-            busy = used - self._used
-            alive = beats - self._beats
-            self._looked = now
-            self._used = used
-            self._beats = beats
-            if pause > LONGEST_PAUSE and (busy >= self.busy * pause or alive >= self.alive * pause):
+            used, beats = self.processor(), self.heartbeat()
+            lived = max(used - self._used, beats - self._beats)
+            self._looked, self._used, self._beats = now, used, beats
+            if pause > LONGEST_PAUSE and lived >= self.lived * pause:
                 self.longest_stall = max(self.longest_stall, pause)
                 self.elapsed += pause
         if 0.0 < pause <= LONGEST_PAUSE:
@@ -223,8 +236,6 @@ class Pace:
     """The pace of a run: snapshots take at most a twentieth of its time."""
 
     share = 20.0  # seconds of the run for a second of snapshots, at least
-    longest = 30.0  # most seconds between two snapshots, whatever they cost
-    busy = 10.0  # seconds by which the event loop is late where a view warns of it
 
     def __init__(self, clock: Clock, elapsed: float) -> None:
         self.clock = clock
@@ -272,21 +283,15 @@ class Pace:
         self.trials = trials
         before = self._cost
         self._cost = self.clock.now() - self._began
-        pause = min(self.share * min(self._cost, before), self.longest)
+        pause = min(self.share * min(self._cost, before), LONGEST_WAIT)
         self._due = self._began + max(TICK, pause)
 
     def warnings(self) -> Iterator[str]:
-        """Yield what is to be said about a process that is held up."""
-        if self._lag >= self.busy:
-            yield Coded(
-                "warning/busy",
-                f"this process is busy: its event loop was late by {self._lag:.1f} s; fewer requests in "
-                "flight, or workers (executor), help",
-            )
+        """Yield what is to be said about a process that was held up."""
         stall = self._running.longest_stall
         if stall:
             yield Coded(
                 "warning/busy",
                 f"this process was held up for {stall:.0f} s, so a limit of running time may have been "
-                "exceeded by as much",
+                "exceeded by as much; fewer requests in flight, or workers (executor), help",
             )

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from adaptive_eval.config.model import DiscoveryConfig
 from adaptive_eval.core.results import Decision
-from adaptive_eval.engine.health import LONGEST_WAIT, HealthMonitor, Presence, wait_before_probe
+from adaptive_eval.engine.clock import LONGEST_WAIT, backoff
+from adaptive_eval.engine.health import HealthMonitor, Presence
 from adaptive_eval.engine.pool import Member, Pool
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.errors import Coded, EndpointError, PermanentEndpointError
@@ -47,10 +48,6 @@ class Discovery:
     # where it does not. Asked again for an address, it may return the same endpoint.
     connect: Callable[[str], Awaitable[Endpoint]]
     config: DiscoveryConfig
-
-
-_REMEMBERED = 600.0
-"""Seconds for which a server that has left is shown."""
 
 
 @dataclass(eq=False)
@@ -116,14 +113,18 @@ class PoolMembers:
                 yield member.says(member.presence.reason)
 
     def health(self, now: float) -> Iterator[EndpointHealth]:
-        """Yield the state of servers outside the pool: those that are joining or left recently."""
+        """Yield the state of servers outside the pool: those that are joining, or left not long ago.
+
+        One that left is shown for as long as the model would wait for a server.
+        """
         for url in self._candidates:
             refuses = isinstance(self._why_not.get(url), PermanentEndpointError)
             state = "refused" if refuses else "joining"
             yield HealthMonitor(self.model, url).health(now=now, in_flight=0, limit=0, state=state)
+        patience = self.discovery.config.patience
         for url, member in self._members.items():
             gone = member.left_at is not None and url not in self._candidates
-            if gone and (member.in_flight or now - (member.left_at or 0.0) <= _REMEMBERED):
+            if gone and (member.in_flight or now - (member.left_at or 0.0) <= patience):
                 yield member.monitor.health(now=now, in_flight=member.in_flight, limit=0, state="left")
 
     async def _join_when_ready(self, url: str) -> None:
@@ -135,7 +136,7 @@ class PoolMembers:
                 break
             except EndpointError as error:
                 probes += 1
-                wait = wait_before_probe(probes)
+                wait = backoff(probes)
                 if isinstance(error, PermanentEndpointError):
                     wait = LONGEST_WAIT
                     if str(self._why_not.get(url)) != str(error):

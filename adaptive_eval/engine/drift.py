@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Final, TypeAlias
 
 from adaptive_eval.core.results import ChangedModel
+from adaptive_eval.engine.health import KEPT
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.records import LoggedTrial
 from adaptive_eval.trial import STEPS, ScoreRange, TrialKey
@@ -94,8 +95,6 @@ class DriftWatch:
     after about 996 of its trials (1970-01-01 16:36 UTC): mean 1.000 before, 0.391 after
     """
 
-    most_pending = 20_000  # outcomes of a model that wait for one before them; beyond that it is lost
-
     def __init__(self, ranges: Mapping[str, ScoreRange] | None = None) -> None:
         self._ranges = ranges or {}  # of the tasks whose scores are numbers
         self._models: dict[str, _ModelDrift] = {}
@@ -124,7 +123,7 @@ class DriftWatch:
         if key.index < known.next:
             return
         known.pending[key.index] = None if category is None else (question, category, at, server)
-        if len(known.pending) > self.most_pending:
+        if len(known.pending) > KEPT:  # they wait for one that is lost
             known.next = min(known.pending)
         while known.next in known.pending:
             outcome = known.pending.pop(known.next)

@@ -5,13 +5,20 @@ from collections import Counter, deque
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from adaptive_eval.engine.limits import MINUTE
+from adaptive_eval.engine.clock import MINUTE, backoff
 from adaptive_eval.errors import EndpointError
 from adaptive_eval.store.records import FEWER_CHOICES, IMPOSSIBLE_USAGE, NO_USAGE, EndpointHealth
 from adaptive_eval.trial import Completion
 
-RECENT = 1000
-"""Rates and latencies are those of the answers of a minute, and of so many answers at most."""
+SEVERAL = 8
+"""Outcomes that say how a server, a model or a scorer is doing: fewer may be so by chance.
+
+So many answers before their times are compared; so many trials that fail in a row before a server is out, or
+are missing before a model is stopped.
+"""
+
+KEPT = 5_000
+"""Most entries of a kind that are kept of a model, so that memory does not grow with the run."""
 
 
 class HealthMonitor:
@@ -36,7 +43,7 @@ class HealthMonitor:
         self.last = -math.inf  # monotonic seconds of the last answer
         self._first: float | None = None
         # when the latest answers came, how long they took, and their tokens
-        self._recent: deque[tuple[float, float, int]] = deque(maxlen=RECENT)
+        self._recent: deque[tuple[float, float, int]] = deque(maxlen=KEPT)
         self._errors: Counter[str] = Counter()
         self.names: list[str] = []  # the model that the first answer names, and the first other one
 
@@ -86,7 +93,7 @@ class HealthMonitor:
         since = now
         if self._first is not None:
             since = max(self._first, latest)
-        if len(recent) == RECENT:
+        if len(recent) == KEPT:
             since = recent[0][0]
         span = max(1.0, now - since)  # a rate over less than a second says nothing
         latencies = sorted(latency for _, latency, _ in recent)
@@ -122,20 +129,6 @@ _COUNTED = frozenset({"server", "timeout", "too_large", "malformed"})
 """Failures that take a server out when there are many: it answers, but not usefully."""
 
 
-IN_A_ROW = 8
-"""Trials that fail in a row before a server is out, or are missing in a row before a model is stopped."""
-
-LONGEST_WAIT = 30.0
-"""Most seconds between two probes of a server that is out, or that does not serve its model yet."""
-
-
-def wait_before_probe(probes: int, longest: float = LONGEST_WAIT) -> float:
-    """Return the seconds to wait after so many probes without success: 0, 1, 2, 4, up to `longest`."""
-    if probes == 0:
-        return 0.0
-    return min(longest, 2.0 ** min(probes - 1, 64))  # after hours the power alone is beyond all floats
-
-
 class Presence:
     """The state of one server towards one model.
 
@@ -161,7 +154,6 @@ class Presence:
     'in'
     """
 
-    failures = IN_A_ROW
     on_probation = 4  # requests that a server on probation may have in flight
 
     def __init__(self) -> None:
@@ -178,8 +170,8 @@ class Presence:
 
     @property
     def probe_wait(self) -> float:
-        """Seconds to wait before the next probe: none at first, then 1, 2, 4, up to the longest wait."""
-        return wait_before_probe(self._probes)
+        """Seconds to wait before the next probe."""
+        return backoff(self._probes)
 
     @property
     def slots(self) -> float:
@@ -205,7 +197,7 @@ class Presence:
             self._failed.add(trial)
         elif error.kind not in _LOST:
             return False
-        if error.kind not in _LOST and self.state == "in" and len(self._failed) < self.failures:
+        if error.kind not in _LOST and self.state == "in" and len(self._failed) < SEVERAL:
             return False
         self.leave(str(error), now=now)
         return True

@@ -78,7 +78,6 @@ class Unlogged:
 class InFlightTrials:
     """The trials in flight of all models. Nothing here awaits, but the tasks of the trials themselves."""
 
-    unproven = 8  # most trials of a model while the first request of some model has not ended
     longest_first = 10.0  # seconds for which that holds at most: a wrong address is refused at once
 
     def __init__(
@@ -143,7 +142,7 @@ class InFlightTrials:
 
         If requests can be for several trials, there are so many times the slots: what does not share a
         request then waits for the next slot. The first trial of every model is sent first; until it is
-        answered or has failed, no model gets more than a few.
+        answered or has failed, no model gets more than may be missing in a row before a model is stopped.
         """
         requests = self._requests(without)
         firsts = [model for model, free in requests.items() if free and self.lanes[model].unasked]
@@ -155,7 +154,7 @@ class InFlightTrials:
             if firsts:
                 found[model] = min(found[model], int(model in firsts))
             elif few:
-                found[model] = min(found[model], max(0, self.unproven - lane.begun))
+                found[model] = min(found[model], max(0, lane.client.outage - lane.begun))
         return found
 
     @property

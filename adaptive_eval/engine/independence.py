@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
+from adaptive_eval.engine.health import KEPT
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.errors import Coded, PermanentEndpointError
 from adaptive_eval.store.records import LoggedTrial
@@ -27,6 +28,9 @@ Kind: TypeAlias = Literal["", "copy", "same_text"]
 
 ENOUGH: Final = 20
 """Answers, or repeats of them, from which a share is looked at: of fewer, half may be so by chance."""
+
+LONG: Final = 500
+"""Bytes of an answer at temperature 1 from which on it does not come again by chance; 500/T at T."""
 
 UNKNOWN_TEMPERATURE: Final = 0.6
 
@@ -139,10 +143,8 @@ class IndependenceAudit:
     m: 6 of 6 answers to a question asked again are the text of
     """
 
-    long = 500  # bytes of an answer at temperature 1 that do not come again by chance; 500/T at T
     own_id = 8  # characters; a shorter id may be the same for every response
     pointless_copies = 300  # without a different answer in between, after which a model is asked nothing more
-    questions = 5_000  # of a model that are watched: enough to find copies, in memory that does not grow
 
     def __init__(
         self, temperatures: Mapping[str, float] = MappingProxyType({}), *, independent: bool = False
@@ -168,7 +170,7 @@ class IndependenceAudit:
 
     def _watched(self, model: str, question: tuple[str, str]) -> _ModelAudit | None:
         known = self._models.get(model)
-        if known is None or (question not in known.digests and len(known.digests) >= self.questions):
+        if known is None or (question not in known.digests and len(known.digests) >= KEPT):
             return None
         return known
 
@@ -218,7 +220,7 @@ class IndependenceAudit:
         varies = elsewhere is not None and elsewhere.response != answer.response
         if answer.response in responses and varies and id_length >= self.own_id:
             return COPY
-        is_long = min(known.temperature, 1.0) * _novel(answer, elsewhere) >= self.long
+        is_long = min(known.temperature, 1.0) * _novel(answer, elsewhere) >= LONG
         if is_long:
             return SAME_TEXT
         return ""

@@ -5,10 +5,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
+from adaptive_eval.engine.clock import MINUTE
+from adaptive_eval.engine.health import SEVERAL
 from adaptive_eval.errors import EndpointError, TransientEndpointError
 from adaptive_eval.options.limit_options import AUTO_CONCURRENCY, RateLimit, SharedLimits
-
-MINUTE = 60.0
 
 
 class SlidingWindow:
@@ -27,8 +27,6 @@ class SlidingWindow:
     >>> window.free(now=5.0), window.free(now=64.9), window.free(now=65.0)
     (70, 70, 100)
     """
-
-    early = 1e-6  # seconds by which a timer may fire too early
 
     def __init__(self, limit: int, span: float) -> None:
         self.limit = limit
@@ -67,7 +65,7 @@ class SlidingWindow:
             self._uses.append((now, amount))
 
     def _forget(self, now: float) -> None:
-        while self._uses and self._uses[0][0] + self.span <= now + self.early:
+        while self._uses and self._uses[0][0] + self.span <= now:
             self._used -= self._uses.popleft()[1]
 
 
@@ -235,7 +233,6 @@ class AdaptiveConcurrency:
     worth = 0.25  # the share of a growth by which throughput must grow: twice the requests, 25 % more answers
     back = 0.9  # of the limit before a growth in vain: so a queue that was there before becomes shorter, too
     slower = 1.5  # answers that take so many times as long, without more requests: others use the server too
-    fewest = 8  # answers that make a round, at least
 
     def __init__(self, start: int = AUTO_CONCURRENCY, most: int = MOST) -> None:
         self.most = most
@@ -263,7 +260,7 @@ class AdaptiveConcurrency:
         this.seconds += now - sent_at
         this.tokens += tokens
         this.busiest = max(this.busiest, in_flight + len(self._delayed))
-        if this.answers >= max(self.fewest, self.slots):
+        if this.answers >= max(SEVERAL, self.slots):
             self._end_round(now)
 
     def failed(self, error: EndpointError, *, sent_at: float, now: float) -> None:
@@ -287,7 +284,7 @@ class AdaptiveConcurrency:
         """Count one request that was taken (1) or refused (0) in the share of the latest ones."""
         while self._delayed and self._delayed[0] <= now:
             self._delayed.popleft()
-        self._taken += (taken - self._taken) / max(self.fewest, self.slots)
+        self._taken += (taken - self._taken) / max(SEVERAL, self.slots)
 
     def _end_round(self, now: float) -> None:
         ended = self._round

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from adaptive_eval.engine.discovery import Discovery
-from adaptive_eval.engine.health import IN_A_ROW
+from adaptive_eval.engine.health import SEVERAL
 from adaptive_eval.engine.limits import ConcurrencyLimit
 from adaptive_eval.engine.pool import Pool
 from adaptive_eval.engine.protocols import Endpoint, SamplingEndpoint
@@ -32,7 +32,7 @@ class ModelClient:
     retry: RetryConfig = field(default_factory=RetryConfig)
     # after this many consecutive missing trials the model is stopped: a server without usable answers must
     # not turn the whole trial sequence into missing trials
-    outage: int = IN_A_ROW
+    outage: int = SEVERAL
     samples: int = 1  # most trials of a question that share one request
     rate: RateLimit = field(default_factory=RateLimit)  # requests and tokens a minute, over all servers
     # returns the most tokens that these messages can be; needed where tokens are limited

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator,
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from adaptive_eval.engine.health import HealthMonitor, Presence
+from adaptive_eval.engine.health import SEVERAL, HealthMonitor, Presence
 from adaptive_eval.engine.limits import RateLimiter, Server
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError, without_home
@@ -88,14 +88,6 @@ class Member:
             if slot.task is not None:
                 slot.given_up = failure
                 slot.task.cancel()
-
-
-REFUSALS = 5
-"""Consecutive refusals, each with a time to wait, after which a server gets no request before that time.
-
-Fewer delay the requests that were refused: of a server that refuses one in five and names a second, a hold at
-each would make 16 requests at once take five times as long as those that were refused alone.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +256,9 @@ class Pool:
         wait = _asked_wait(error)
         if wait is not None:
             member.refusals += 1
-            if error.kind != "rate_limit" or member.refusals >= REFUSALS:
+            # Fewer in a row delay themselves: at 16 requests in flight and one refusal in five that names a
+            # second, a hold at each would make all take five times as long as those that were refused alone.
+            if error.kind != "rate_limit" or member.refusals >= SEVERAL:
                 member.hold(now + min(wait, longest))
         return member.presence.failed(error, trial, now=now)
 

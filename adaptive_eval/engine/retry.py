@@ -10,33 +10,31 @@ from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
+from adaptive_eval.engine.clock import TICK, backoff
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.options.request_options import RetryConfig
 
 T = TypeVar("T")
 
 
-_BASE, _CAP = 1.0, 60.0
-"""The wait before attempt k + 1 is uniform between 0 and min(cap, base · 2^(k − 1)) seconds: full jitter [1],
-so that clients that failed together do not come back together."""
-
-
 def wait_after(error: BaseException | None, attempt: int, jitter: float) -> float:
     """Return the seconds to wait after attempt number `attempt` has failed with `error`.
+
+    They are uniform between 0 and those of the backoff: full jitter [1], so that clients that failed together
+    do not come back together.
 
     Examples
     --------
     >>> busy = TransientEndpointError("busy", kind="server")
     >>> [wait_after(busy, attempt, jitter=0.5) for attempt in range(1, 9)]
-    [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0]
     """
     asked = None
     if isinstance(error, TransientEndpointError):
         asked = error.retry_after
     if asked:  # the requests that were refused together come back over a quarter of the time
-        return asked + jitter * min(_BASE, asked / 4)
-    # 2^(k − 1) overflows a float beyond k = 1024; the cap is reached long before.
-    return jitter * min(_CAP, _BASE * 2.0 ** min(attempt - 1, 64))
+        return asked + jitter * min(TICK, asked / 4)
+    return jitter * backoff(attempt)
 
 
 def is_allowed(retry: RetryConfig, attempt: int, waited: float) -> bool:

@@ -10,23 +10,22 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from math import ceil, lgamma, log
 from math import exp as exponential
-from math import lgamma
 from typing import NamedTuple, TypeAlias
 
-LONG = 200
-"""Characters from which on two equal answers are not equal by chance."""
+from adaptive_eval.engine.health import SEVERAL
+from adaptive_eval.engine.independence import LONG
+
 CHANCE = 0.02
-"""Of shorter answers, most chance that as many pairs of answers would be equal if seeds were ignored."""
-ROUNDS = 8
-"""Seeds that a test asks twice, at most; of two texts in shares of .7 and .3, so many show as much."""
+"""Most chance that a test is passed where seeds are ignored, of answers that may be equal by chance."""
 SURE = 3
 """Seeds after which answers that never differ show nothing, but of a model that is to repeat itself."""
 TESTS = 2
 """Tests of a model in one session, at most."""
-ODD_ONES = 4
+ODD_ONES = ceil(-log(CHANCE, 3))
 """Questions on which the answer under another seed is the odd one of three: if seeds were ignored, each of
-the three would be as often, and this one on all questions with a chance of 3^-4 = .012."""
+the three would be as often, and this one on all of four questions with a chance of 3^-4 = .012."""
 
 
 class Repeat(NamedTuple):
@@ -122,7 +121,7 @@ class SeedProof:
         covered = {first.server}
         pairs: list[tuple[str, str]] = []
         shown = False
-        for number in range(ROUNDS + 1):
+        for number in range(SEVERAL + 1):  # of two texts in shares of .7 and .3, so many show as much
             one = first if number == 0 else await ask(number, covered)
             if one is None:
                 return

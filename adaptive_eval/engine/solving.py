@@ -149,14 +149,14 @@ class ModelHandle:
         self._calls.append({**note, "finish_reason": answer.finish_reason, "tokens": usage})
 
 
-def call_seed(seed: int, number: int) -> int:
-    """Return the seed of a call of a trial: the first has the trial's own.
+def call_seed(seed: int, call: int | str) -> int:
+    """Return the seed of a call of a trial: number 0 has the trial's own. Others have a number or a name.
 
     Examples
     --------
     >>> call_seed(7, 0), call_seed(7, 1)
     (7, 1207947808)
     """
-    if number == 0:
+    if call == 0:
         return seed
-    return int.from_bytes(blake2b(f"{seed}:{number}".encode(), digest_size=4).digest()) % 2**31
+    return int.from_bytes(blake2b(f"{seed}:{call}".encode(), digest_size=4).digest()) % 2**31

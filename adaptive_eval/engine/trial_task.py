@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple, cast
 
+from adaptive_eval.engine.answer_watch import NEARLY_ALL
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.pool import Member, Slot
 from adaptive_eval.engine.protocols import SamplingEndpoint
@@ -42,7 +43,7 @@ _NEXT: Mapping[State, frozenset[State]] = {
 }
 
 
-REDRAWN = -1
+REDRAWN = "redrawn"
 """In place of the number of a solver's call: the seed of another draw."""
 
 
@@ -57,10 +58,6 @@ class Prompt(NamedTuple):
     def another(self) -> Prompt:
         """Return the same with another seed."""
         return self._replace(seed=call_seed(self.seed, REDRAWN), redrawn=True)
-
-
-_NEARLY = 0.95
-"""An attempt that took so much of a time limit has reached it, as clocks tell it."""
 
 
 def is_late(attempt: AttemptRecord) -> bool:
@@ -101,8 +98,8 @@ class TrialTask:
         """Return a trial that asks with `messages`, after attempts of earlier sessions that have `failed`."""
         trial = cls(request, client, failed=list(failed))
         prompt = Prompt(messages, client.prompt_tokens(messages), request.seed)
-        for attempt in trial.failed:
-            late = client.time_limit is not None and attempt.latency >= _NEARLY * client.time_limit
+        for attempt in trial.failed:  # nearly all: as clocks tell it
+            late = client.time_limit is not None and attempt.latency >= NEARLY_ALL * client.time_limit
             if late and is_late(attempt) and not client.repeats:
                 prompt = prompt.another()
         trial.sending = Sending((trial,), prompt)

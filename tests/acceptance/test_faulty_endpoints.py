@@ -31,7 +31,8 @@ KINDS = {
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adaptive_eval.engine.retry._BASE", 0.05)
+    monkeypatch.setattr("adaptive_eval.engine.retry.TICK", 0.05)
+    monkeypatch.setattr("adaptive_eval.engine.retry.backoff", lambda failures: 0.05 * failures)
 
 
 @pytest.fixture

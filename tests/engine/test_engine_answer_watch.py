@@ -57,9 +57,9 @@ def watched(*answers: tuple[int, Score, str], **options) -> AnswerWatch:
     [
         ([(10, RIGHT, "stop"), (10, WRONG, "stop")], [], None),
         ([(1, FAILED, "stop")], ["warning/scorer-failed"], None),
-        ([(4, FAILED, "stop")], ["warning/scorer-failed"], None),
-        ([(5, FAILED, "stop")], ["warning/scorer-failed"], "scorer"),
-        ([(3, RIGHT, "stop"), (2, WRONG, "stop"), (5, FAILED, "stop")], ["warning/scorer-failed"], None),
+        ([(7, FAILED, "stop")], ["warning/scorer-failed"], None),
+        ([(8, FAILED, "stop")], ["warning/scorer-failed"], "scorer"),
+        ([(4, RIGHT, "stop"), (4, WRONG, "stop"), (8, FAILED, "stop")], ["warning/scorer-failed"], None),
         ([(30, COPIED, "stop")], [], None),
         ([(19, WRONG, "stop")], [], None),
         ([(20, WRONG, "stop")], ["warning/all-alike"], None),

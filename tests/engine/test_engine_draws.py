@@ -8,9 +8,9 @@ from scripted import ScriptedEndpoint, ScriptedScoring, broken, busy, fails, van
 from test_engine_failures import twice
 from test_engine_sharing import Shared
 
-from adaptive_eval.engine.health import HealthMonitor
+from adaptive_eval.engine.health import SEVERAL, HealthMonitor
 from adaptive_eval.engine.limits import Server
-from adaptive_eval.engine.pool import REFUSALS, Member, Pool
+from adaptive_eval.engine.pool import Member, Pool
 from adaptive_eval.engine.solving import Solver, call_seed
 from adaptive_eval.engine.trial_task import REDRAWN
 from adaptive_eval.errors import TransientEndpointError
@@ -130,11 +130,11 @@ def answers(*pauses):
 def test_a_server_is_spared_after_so_many_refusals_in_a_row_that_name_a_time():
     servers, member = pool()
     for _ in range(3):
-        for trial in range(REFUSALS - 1):
+        for trial in range(SEVERAL - 1):
             servers.failed(member, busy(9.0), trial, now=1.0, longest=60.0)
         servers.answered(member, answers(0.0), now=1.0, longest=60.0)
     assert member.held_until == -math.inf
-    for trial in range(REFUSALS):
+    for trial in range(SEVERAL):
         servers.failed(member, busy(9.0), trial, now=2.0, longest=60.0)
     assert member.held_until == 11.0
 

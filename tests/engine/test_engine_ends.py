@@ -10,6 +10,7 @@ from scripted import ScriptedScoring, broken, refused
 
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.events import Draining
+from adaptive_eval.engine.health import SEVERAL
 from adaptive_eval.engine.in_flight import InFlightTrials
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.options.request_options import RetryConfig
@@ -132,7 +133,7 @@ def test_a_refusal_of_the_very_first_request_ends_the_run_before_the_others_cost
     assert "401" in verdict.evidence["models"]["wrong"]
     assert found.controller.stopped_models == {}
     for endpoint in found.endpoints.values():
-        assert len(endpoint.calls) <= InFlightTrials.unproven
+        assert len(endpoint.calls) <= SEVERAL
 
 
 def test_a_first_request_that_is_refused_while_an_answer_is_stored_ends_the_run_too():
@@ -165,7 +166,7 @@ def test_a_refusal_stops_the_model_alone_where_that_is_allowed_or_it_has_answere
 
 
 def test_every_models_first_trial_is_sent_first_and_the_others_wait_for_its_end():
-    found = scene(lambda step, attempt: 5.0 if step < InFlightTrials.unproven else 0.5)
+    found = scene(lambda step, attempt: 5.0 if step < SEVERAL else 0.5)
 
     async def main():
         running = asyncio.create_task(found.run())
@@ -174,7 +175,7 @@ def test_every_models_first_trial_is_sent_first_and_the_others_wait_for_its_end(
         await running
         return begun
 
-    assert run_owned(main()) == dict.fromkeys(STEPS, InFlightTrials.unproven)
+    assert run_owned(main()) == dict.fromkeys(STEPS, SEVERAL)
     firsts = [(one.calls[0], one.calls[1][0]) for one in found.endpoints.values()]
     assert all(first[1] == 0 for first, _ in firsts)
     assert max(first[0] for first, _ in firsts) <= min(second for _, second in firsts)
@@ -182,7 +183,7 @@ def test_every_models_first_trial_is_sent_first_and_the_others_wait_for_its_end(
 
 @pytest.mark.parametrize("first", [(0.5, broken()), 100.0])
 def test_slowness_and_passing_failures_neither_end_the_run_nor_hold_it_up_for_long(first):
-    few = InFlightTrials.unproven
+    few = SEVERAL
     found = scene(lambda step, attempt: first if step < few and attempt == 1 else 0.5)
     assert found.play().reason == "resolved"
     assert found.seconds < 115.0

@@ -128,7 +128,7 @@ NINE = RetryConfig(attempts=9, max_seconds=100.0)
         (broken(), 3, 0.0, 0.5, 2.0),
         (broken(), 4, 0.0, 0.5, 4.0),
         (broken(), 5, 0.0, 0.5, 8.0),
-        (broken(), 8, 0.0, 0.5, 30.0),
+        (broken(), 8, 0.0, 0.5, 15.0),
         # Attempts are capped.
         (broken(), 9, 0.0, 0.5, None),
         (broken(), 2000, 0.0, 0.5, None),  # 2 to the power of 1999 is no float

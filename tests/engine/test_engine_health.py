@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.engine.health import RECENT, HealthMonitor, Presence
+from adaptive_eval.engine.health import KEPT, SEVERAL, HealthMonitor, Presence
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.trial import Completion, Usage
@@ -60,7 +60,7 @@ def test_memory_does_not_grow():
     watched = monitor()
     for number in range(200_000):
         watched.answered(answer(latency=0.1 + number % 1000), now=number / 100)
-    assert len(watched._recent) == RECENT
+    assert len(watched._recent) == KEPT
 
 
 # When a server counts as gone, when it is asked whether it is back, and what it gets then.
@@ -82,8 +82,8 @@ def test_a_lost_connection_takes_it_out_at_once(kind):
 @pytest.mark.parametrize("kind", ["server", "timeout", "malformed"])
 def test_errors_of_many_trials_in_a_row_take_it_out(kind):
     presence = Presence()
-    went = [presence.failed(failure(kind), trial, now=0.0) for trial in range(Presence.failures)]
-    assert went == [False] * (Presence.failures - 1) + [True]
+    went = [presence.failed(failure(kind), trial, now=0.0) for trial in range(SEVERAL)]
+    assert went == [False] * (SEVERAL - 1) + [True]
 
 
 def test_one_question_that_it_cannot_answer_does_not():
@@ -95,7 +95,7 @@ def test_one_question_that_it_cannot_answer_does_not():
 def test_an_answer_in_between_starts_the_count_anew():
     presence = Presence()
     for trial in range(100):
-        if trial % (Presence.failures - 1) == 0:
+        if trial % (SEVERAL - 1) == 0:
             presence.answered()
         assert not presence.failed(failure("server"), trial, now=0.0)
 

@@ -11,8 +11,8 @@ from scene import Scene, played
 from scripted import Chance, ScoreWithin, ScriptedEndpoint, broken, busy, fails, vanished
 
 from adaptive_eval.core.results import ModelResult, Range, RunForecast
+from adaptive_eval.engine.clock import MINUTE
 from adaptive_eval.engine.limits import (
-    MINUTE,
     BatchRounds,
     RateLimiter,
     SlidingWindow,

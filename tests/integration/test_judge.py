@@ -36,7 +36,8 @@ def judge():
 @pytest.fixture
 def at_once(monkeypatch):
     """Let a second attempt follow without a wait."""
-    monkeypatch.setattr("adaptive_eval.engine.retry._BASE", 0.0)
+    monkeypatch.setattr("adaptive_eval.engine.retry.TICK", 0.0)
+    monkeypatch.setattr("adaptive_eval.engine.retry.backoff", lambda failures: 0.0)
 
 
 def verdict(word, reason="because"):

@@ -68,7 +68,7 @@ COPIES = {
 
 @pytest.mark.parametrize("kind", COPIES)
 def test_copies_and_what_may_be_one_are_found_at_once_and_told(monkeypatch, kind):
-    monkeypatch.setattr(IndependenceAudit, "questions", len(QUESTIONS))
+    monkeypatch.setattr("adaptive_eval.engine.independence.KEPT", len(QUESTIONS))
     answer, parts, share = COPIES[kind]
     found, (warning,) = audited(answer, **parts)
     surely = "one id" in kind
@@ -307,7 +307,7 @@ def test_missing_trials_are_no_change():
 
 
 def test_a_lost_outcome_is_not_waited_for_without_end(monkeypatch):
-    monkeypatch.setattr(DriftWatch, "most_pending", 500)
+    monkeypatch.setattr("adaptive_eval.engine.drift.KEPT", 500)
     watch, rng = DriftWatch(), random.Random(17)
     watched(watch, rng, lambda step, at: 0.9 if step < 1500 else 0.3, 0, order=range(1, 3000))
     assert len(watch.remarks()) == 1

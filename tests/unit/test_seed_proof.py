@@ -5,7 +5,9 @@ import random
 
 import pytest
 
-from adaptive_eval.engine.seed_proof import LONG, ROUNDS, TESTS, Repeat, SeedProof, Trio, chance_of_pairs
+from adaptive_eval.engine.health import SEVERAL
+from adaptive_eval.engine.independence import LONG
+from adaptive_eval.engine.seed_proof import TESTS, Repeat, SeedProof, Trio, chance_of_pairs
 
 LENGTHY = "x" * LONG
 
@@ -57,7 +59,7 @@ def test_a_request_that_fails_shows_nothing_and_a_test_is_made_again():
     assert holds(lambda number, server: f"{LENGTHY} {number}", proof=proof) == (True, 0)
 
 
-def compared(answer, *, repeats=False, proof=None, questions=ROUNDS, others=("t", "u")):
+def compared(answer, *, repeats=False, proof=None, questions=SEVERAL, others=("t", "u")):
     """Return the proven servers and the questions; `answer`: of a server to a question and a seed."""
     asked, proof = [], proof or SeedProof()
 
@@ -96,7 +98,7 @@ def test_one_answer_that_another_server_does_not_repeat_refutes_it():
 def test_comparisons_are_few_and_leave_the_other_tests():
     proof = SeedProof()
     asked = [compared(lambda server, question, seed: "yes", proof=proof)[1] for _ in range(TESTS + 1)]
-    assert asked == [ROUNDS] * TESTS + [0]
+    assert asked == [SEVERAL] * TESTS + [0]
     assert holds(lambda number, server: f"{LENGTHY} {number}", proof=proof)[0] is True
 
 
