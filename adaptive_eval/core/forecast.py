@@ -12,7 +12,7 @@ from adaptive_eval.core.goals import AllOf, BestK, Condition, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, PairForecast, Range, RunForecast
 from scorio.arrays import Bools, Floats, Ints
-from scorio.sequential.parts import simulate_board
+from scorio.sequential.parts import QUANTILES, simulate_board
 
 PATHS = 100
 MOST_PAIRS = 200
@@ -23,7 +23,6 @@ LIKELY = 0.8
 """The least chance that the goal is reached with which a budget is advised."""
 FORECAST_RULES = ("anytime", "exact")
 """Rules with a known boundary; a rule from a package has no forecast."""
-QUANTILES = (0.1, 0.5, 0.9)
 HORIZON_PASSES = 1000
 """Passes up to which a forecast looks where no cap is set."""
 

@@ -4,14 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scorio.arrays import Floats, Ints, floats
-
-_SLACK = 1e-12
-"""Slack of a comparison of sums of shares, for rounding."""
-_COUNTED = 20_000
-"""Right answers up to which the distribution of their number is computed, not drawn."""
-DRAWN_TOGETHER = 1 << 21
-"""Numbers drawn at once."""
+from scorio.arrays import AT_ONCE, Floats, Ints, floats
+from scorio.sequential.evidence import ROUNDING
 
 
 def p_within_questions(first: Sequence[Floats], second: Sequence[Floats], draws: int, seed: int) -> float:
@@ -31,7 +25,7 @@ def p_within_questions(first: Sequence[Floats], second: Sequence[Floats], draws:
     right = np.array([(answers == kinds[1]).sum() for answers in pooled])
     sizes = np.array(number)
     unit = float(kinds[1] - kinds[0])
-    if (sizes == sizes[0]).all() and right.sum() <= _COUNTED:
+    if (sizes == sizes[0]).all() and right.sum() <= AT_ONCE:
         return _counted(right, sizes[0], observed / unit)
     return _drawn_counts(right, sizes, observed / unit, draws, seed)
 
@@ -45,8 +39,8 @@ def _counted(right: Ints, size: Ints, observed: float) -> float:
         total = np.convolve(total, hypergeom(size.sum(), number, size[0]).pmf(np.arange(number + 1)))
     of_first = np.arange(total.size)
     difference = of_first / size[0] - (right.sum() - of_first) / size[1]
-    less = total[np.abs(difference) < observed - _SLACK]
-    more = total[np.abs(difference) >= observed - _SLACK]
+    less = total[np.abs(difference) < observed - ROUNDING]
+    more = total[np.abs(difference) >= observed - ROUNDING]
     if less.size:
         return float(more.sum())
     return 1.0
@@ -65,7 +59,7 @@ def _drawn(
     rng = np.random.default_rng(seed)
     total = np.zeros(draws)
     for answers, (a, b) in zip(pooled, sizes, strict=True):
-        step = max(1, DRAWN_TOGETHER // answers.size)
+        step = max(1, AT_ONCE // answers.size)
         for start in range(0, draws, step):
             rows = min(step, draws - start)
             shuffled = rng.permuted(np.broadcast_to(answers, (rows, answers.size)), axis=1)
@@ -76,5 +70,5 @@ def _drawn(
 
 def _share(drawn: Floats, observed: float, scale: float) -> float:
     """Return the share of drawn differences of scores of size `scale` that are as large as observed."""
-    extreme = int((np.abs(floats(drawn)) >= observed - _SLACK * scale).sum())
+    extreme = int((np.abs(floats(drawn)) >= observed - ROUNDING * scale).sum())
     return (extreme + 1) / (drawn.size + 1)

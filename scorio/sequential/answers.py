@@ -5,6 +5,7 @@ arrivals wait; prefixes are absorbed in rectangles (models x indices), so that e
 operations.
 """
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -40,8 +41,8 @@ class Answers:
         κ of the scores, ln(1/level).
     """
 
-    FINISHED = 2**62
-    """Trials of a model with stored results: more than any model can have."""
+    FINISHED = sys.maxsize // 2
+    """Trials of a model with stored results: more than any model can have, and two of them can be added."""
 
     def __init__(
         self,

@@ -42,9 +42,10 @@ from numpy.typing import ArrayLike
 
 from scorio.arrays import AT_ONCE, Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
+from scorio.sequential.clusters import ON_CLUSTERS
 from scorio.sequential.contrasts import Target
 from scorio.sequential.control import StoredAnswers, control
-from scorio.sequential.evidence import MIXTURE
+from scorio.sequential.evidence import FLOOR, MIXTURE
 from scorio.sequential.moments import Mark
 from scorio.sequential.trial_bets import MOST, TrialBets, worst_lead
 from scorio.sequential.trial_sequence import RunSequence
@@ -53,10 +54,9 @@ SIZES: Final = 16
 """Differences above the number that are bet on, and below it."""
 SMALLEST: Final = 0.004
 """The smallest of them."""
-LEAST_NOISE: Final = 1e-4
-"""Variance within questions below which none is believed."""
-BY_QUESTION: Final = 0.1
-"""Share of the stake that is bet question by question."""
+BY_QUESTION: Final = 1.0 - ON_CLUSTERS
+"""Share of the stake that is bet question by question: as beside bets on clusters, a tenth is for what seldom
+wins first."""
 QUIET: Final = (1.0, 0.25, 0.0625)
 """Variances within questions, over θ₀(1 − θ₀), that its first bet is made for, in equal parts."""
 CONTROLLED: Final = 0.8
@@ -393,7 +393,7 @@ class ScoreBets:
             mean[:, part], noise[:, part] = prior.mean(trials, sums[0]), prior.variance(trials, *sums)
         mean = np.where(n > 0, mean, self.values[rows, None])
         lead = weight * (np.where(np.isfinite(score), score, mean) - mean)
-        variance = np.maximum((weight**2 * noise).mean(axis=1), LEAST_NOISE)[:, None]
+        variance = np.maximum((weight**2 * noise).mean(axis=1), FLOOR)[:, None]
         bets = np.clip(self._sizes[rows] / variance, -self._most, self._most)
         shift = (weight * (mean - self.values[rows, None])).sum(axis=1)
         won = bets * shift[:, None]

@@ -103,7 +103,7 @@ class Cells:
         self._path = PathBuffer(models)
         self.rounds: Rounds | None = None
         if sequence.own_rounds:
-            self.rounds = Rounds(sequence, scores, models, self.scale.levels)
+            self.rounds = Rounds(sequence, self.scale, models)
 
     @property
     def models(self) -> int:

@@ -20,14 +20,12 @@ from numpy.typing import ArrayLike
 from scorio.arrays import Bools, Floats, Integers, Ints
 from scorio.sequential.clusters import Spread
 from scorio.sequential.evidence import FLOOR, GUARD, tie_variance
-from scorio.sequential.moments import PathBlock
+from scorio.sequential.moments import ENOUGH_NOISE, PathBlock
 
 Target = Literal["benchmark", "population"]
 Noise = tuple[Floats, Floats, Floats, Floats]
 """w and u summed over models, the smaller G, the smaller R."""
 
-ENOUGH_NOISE = 2.0
-"""Σ n v at which the empirical-Bayes noise of a model is trusted."""
 TRUST = 8.0
 """Repeated trials at which within- and between-question variance weigh about evenly."""
 

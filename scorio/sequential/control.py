@@ -23,15 +23,12 @@ import numpy as np
 
 from scorio.arrays import Bools, Floats
 from scorio.sequential.cells import Cells
+from scorio.sequential.moments import PRIOR_ANSWERS
 
 ONE_MODEL: Final = 0.5
 """Slope if only one model is stored: nothing tells how far another one agrees with it."""
-PSEUDO_TRIALS: Final = 1.0
-"""Trials of the mean score that each question has in addition: no score is 0 or 1."""
 EXTREME: Final = 0.005
 """No stored score counts as nearer to 0 or 1."""
-HALVINGS: Final = 50
-"""Steps of the search for a shift; they cover 60 logits to 1e-13."""
 
 
 class StoredAnswers(NamedTuple):
@@ -110,7 +107,8 @@ def _profile(stored: StoredAnswers, weight: Floats, value: float) -> Floats:
     typical = _typical(level)
     trials = stored.trials.sum(axis=0)
     pooled = np.clip(typical + beyond, 0.0, 1.0)
-    score = (trials * pooled + PSEUDO_TRIALS * typical) / (trials + PSEUDO_TRIALS)
+    # No score is 0 or 1: each question has some answers of the mean score in addition.
+    score = (trials * pooled + PRIOR_ANSWERS * typical) / (trials + PRIOR_ANSWERS)
     shifted = _shifted(score, weight, value)
     return shifted - np.average(shifted, weights=weight)
 
@@ -127,10 +125,9 @@ def _shifted(score: Floats, weight: Floats, value: float) -> Floats:
     from scipy.special import expit, logit
 
     logits = logit(score)
-    low = -30.0
-    high = 30.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
+    low = float(logit(value) - logits.max())
+    high = float(logit(value) - logits.min())
+    while low < (middle := (low + high) / 2.0) < high:
         if np.average(expit(logits + middle), weights=weight) < value:
             low = middle
         else:

@@ -10,21 +10,34 @@ noise.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio.arrays import Bools, Floats, Integers, Ints, floats
+from scorio.sequential.evidence import ROUNDING
 from scorio.sequential.moments import PathBlock
 
-_TERMS = 6
-"""Sums over questions: 1, n, 1/n, 1/n_eff, n_eff and Σ m²/n − 1."""
 
-_LEFT = 4
-"""The figures of each step: factors of w and u, R, and the factor of G."""
+class _Terms(NamedTuple):
+    """Sums over questions, of each of which n answers are as good as n_eff = n²/Σ m² draws."""
 
-_LEAST = 1e-9
-"""Share of the repeats, at least, by which the noise of answers is found."""
+    seen: float = 0.0
+    trials: float = 0.0  # n
+    inverse: float = 0.0  # 1/n
+    inverse_left: float = 0.0  # 1/n_eff
+    trials_left: float = 0.0  # n_eff
+    shared: float = 0.0  # Σ m²/n − 1
+
+
+class _Left(NamedTuple):
+    """What is left of a model's figures: factors of w and u, R, and the factor of G."""
+
+    noise: float = 1.0
+    avg_noise: float = 1.0
+    repeats: float = np.inf
+    trust: float = 1.0
 
 
 class _OfModel:
@@ -32,12 +45,12 @@ class _OfModel:
 
     def __init__(self, questions: int) -> None:
         self.texts: dict[int, int] = {}  # of steps whose answer may be a copy, not absorbed yet
-        self.left = np.zeros((_LEFT, 64))
+        self.left = np.zeros((len(_Left._fields), 64))
         self.steps = 0
         self._groups: dict[tuple[int, int], int] = {}  # sizes, by question and text
         self._n = np.zeros(questions)
         self._excess = np.zeros(questions)  # Σ m² − n
-        self._sums = np.zeros(_TERMS)
+        self._sums = np.array(_Terms())
 
     def load(self, answers: Floats, pairs: Floats) -> None:
         """Take in all answers to each question at once, and how many ordered pairs of them are equal."""
@@ -65,19 +78,20 @@ class _OfModel:
         n = float(self._n[question])
         excess = float(self._excess[question])
         if n == 0.0:
-            return np.zeros(_TERMS)
+            return np.array(_Terms())
         inverse = (n + excess) / n**2
-        return np.array([1.0, n, 1.0 / n, inverse, 1.0 / inverse, excess / n])
+        return np.array(_Terms(1.0, n, 1.0 / n, inverse, 1.0 / inverse, excess / n))
 
-    def _now(self) -> tuple[float, float, float, float]:
-        seen, trials, inverse, inverse_left, trials_left, shared = self._sums.tolist()
-        repeats = trials - seen
+    def _now(self) -> _Left:
+        sums = _Terms(*self._sums.tolist())
+        repeats = sums.trials - sums.seen
         if repeats == 0.0:
-            return 1.0, 1.0, 0.0, 1.0
+            return _Left(repeats=0.0)
         # Copies make the answers to a question look more alike than draws are.
-        alike = max(repeats - shared, _LEAST) / repeats
-        wider = inverse_left / inverse
-        return wider / alike, wider, max(trials_left - seen, 0.0), trials_left / trials
+        alike = max(repeats - sums.shared, ROUNDING) / repeats
+        wider = sums.inverse_left / sums.inverse
+        repeats_left = max(sums.trials_left - sums.seen, 0.0)
+        return _Left(wider / alike, wider, repeats_left, sums.trials_left / sums.trials)
 
 
 @dataclass(slots=True)
@@ -153,7 +167,7 @@ class Copies:
         loaded at once, or that has no copies, has one column.
         """
         if model not in self._models:
-            return np.array([[1.0], [1.0], [np.inf], [1.0]])
+            return np.array(_Left())[:, None]
         return self._models[model].left[:, start:stop]
 
     def reading(self, path: PathBlock, models: Integers, steps: list[slice]) -> PathBlock:

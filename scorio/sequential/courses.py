@@ -16,6 +16,7 @@ from scorio.sequential.evidence import (
     FLOOR,
     MEASURED,
     MIN_TRIALS,
+    ROUNDING,
     confidence_radius,
     log_evidence,
     log_evidence_of_claim,
@@ -29,10 +30,8 @@ from scorio.sequential.rules import ExactReader, Rule
 EXACT = 2.0 * FLOOR
 """Variance of a difference of scores that are known: all questions answered by models without noise."""
 
-CERTAIN = 700.0
-"""Logarithm of the evidence where a difference is known."""
-ROUNDING = 1e-9
-"""Differences below it are rounding."""
+CERTAIN = log(np.finfo(np.float64).max)
+"""Logarithm of the evidence where a difference is known: the largest number."""
 
 Rows = slice | list[int]
 

@@ -13,16 +13,17 @@ References
    Statistical Science 38 (2023).
 """
 
+from __future__ import annotations
+
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, log
-from typing import Final
+from itertools import accumulate
+from math import log
+from typing import ClassVar, Final
 
-_BETS: Final = (-0.9, -0.6, -0.3, 0.3, 0.6, 0.9)
-"""Slopes of the bets: below 0 on outcomes that become smaller, above 0 on larger ones."""
-
-_SCALE: Final = 50.0
-"""The capital waits: the bets that begin at outcome s get 50 / ((s + 50)(s + 51)) of it, in all 1."""
+_SLOPES: Final = (0.3, 0.6, 0.9)
+"""Slopes of the bets, on larger outcomes and on smaller ones."""
 
 
 def rank_among(value: float, earlier: Mapping[float, int], uniform: float) -> float:
@@ -59,19 +60,64 @@ class Segment:
     outcomes: int
     mean: float
 
+    @classmethod
+    def of(cls, outcomes: int, total: float) -> Segment:
+        """Return so many outcomes with this sum; of none the mean is 0."""
+        return cls(outcomes, total / max(outcomes, 1))
 
-class DriftEvidence:
-    """A test martingale against the exchangeability of outcomes within each question.
 
-    A bet with slope b multiplies its capital by 1 + b (2r − 1) for a rank r: on average by 1 if the rank
-    is uniform. So the whole capital exceeds 1/α at any time with probability at most α (Ville's inequality).
+class ChangeBets:
+    """Bets on p-values, one a turn, that they become small, or large: a martingale while they are uniform.
+
+    The time of a change is unknown, so a part of the stake starts new bets at every turn. The whole capital
+    exceeds 1/α at any time with probability at most α (Ville's inequality).
 
     Attributes
     ----------
-    outcomes : int
-        Outcomes taken in.
     peak : float
-        Largest capital so far; infinity once it is beyond all doubt.
+        Largest capital so far; infinity if it is beyond all numbers.
+    """
+
+    wait: ClassVar[float]
+    """The bets that begin at turn s get wait/((s + wait)(s + wait + 1)) of the capital, in all 1."""
+
+    def __init__(self) -> None:
+        self.peak = 1.0
+        self._p_values = array("d")
+        self._waiting = 1.0
+        self._capital = [0.0] * len(self._both(self.peak))
+
+    def factors(self, p_value: float) -> list[float]:
+        """Return the factors of bets that p-values are small: 1 on average if they are uniform."""
+        raise NotImplementedError
+
+    def _both(self, p_value: float) -> list[float]:
+        """Return the factors of all bets, that p-values are small and that they are large."""
+        return self.factors(p_value) + self.factors(1.0 - p_value)
+
+    def bet(self, p_value: float) -> None:
+        """Bet on the p-value of the next turn."""
+        turn = len(self._p_values)
+        stake = self.wait / ((turn + self.wait) * (turn + self.wait + 1.0))
+        self._waiting -= stake
+        self._p_values.append(p_value)
+        each = stake / len(self._capital)
+        bets = zip(self._capital, self._both(p_value), strict=True)
+        self._capital = [(had + each) * factor for had, factor in bets]
+        self.peak = max(self.peak, self._waiting + sum(self._capital))
+
+    @property
+    def change(self) -> int:
+        """Number of turns before the change, by the bet that has won most."""
+        best = self._capital.index(max(self._capital))
+        won = list(accumulate((log(self._both(one)[best]) for one in self._p_values), initial=0.0))
+        return won.index(min(won))
+
+
+class DriftEvidence(ChangeBets):
+    """A test martingale against the exchangeability of outcomes within each question.
+
+    A bet with slope b multiplies its capital by 1 + b (2r − 1) for a rank r.
 
     Examples
     --------
@@ -85,49 +131,27 @@ class DriftEvidence:
     (True, True, True)
     """
 
+    wait = 50.0
+
     def __init__(self) -> None:
-        self.outcomes = 0
-        self.peak = 1.0
-        self._sum = 0.0
-        self._capital = [0.0] * len(_BETS)
-        self._waiting = 1.0
-        self._logs = [0.0] * len(_BETS)
-        self._lowest = [0.0] * len(_BETS)
-        self._since = [(0, 0.0)] * len(_BETS)
+        super().__init__()
+        self._values = array("d")
+
+    def factors(self, p_value: float) -> list[float]:
+        """Return 1 + b (2r − 1) of each slope, for the rank r of an outcome counted from the largest."""
+        tilt = 1.0 - 2.0 * p_value
+        return [1.0 + slope * tilt for slope in _SLOPES]
 
     def add(self, rank: float, *, value: float) -> None:
         """Take in one outcome by its rank among the earlier ones; its `value` is only for the means."""
-        stake = _SCALE / ((self.outcomes + _SCALE) * (self.outcomes + _SCALE + 1.0)) / len(_BETS)
-        self.outcomes += 1
-        self._sum += value
-        self._waiting -= stake * len(_BETS)
-        tilt = 2.0 * rank - 1.0
-        for place, bet in enumerate(_BETS):
-            factor = 1.0 + bet * tilt
-            self._capital[place] = min((self._capital[place] + stake) * factor, 1e300)
-            self._logs[place] += log(factor)
-            if self._logs[place] < self._lowest[place]:
-                self._lowest[place] = self._logs[place]
-                self._since[place] = (self.outcomes, self._sum)
-        self.peak = max(self.peak, self._waiting + sum(self._capital))
-        if self.peak >= 1e300:
-            self.peak = inf
+        self._values.append(value)
+        self.bet(rank)
 
     def add_among(self, level: float, earlier: Mapping[float, int], uniform: float, *, value: float) -> None:
         """Take in one outcome by its rank: see :func:`rank_among`."""
         self.add(rank_among(level, earlier, uniform), value=value)
 
-    @property
-    def change(self) -> int:
-        """Number of outcomes before the change, by the bet that has won most."""
-        return self._since[self._best][0]
-
     def segments(self) -> tuple[Segment, Segment]:
         """Return the outcomes before the change and those after it."""
-        count, total = self._since[self._best]
-        after = self.outcomes - count
-        return Segment(count, total / max(count, 1)), Segment(after, (self._sum - total) / max(after, 1))
-
-    @property
-    def _best(self) -> int:
-        return max(range(len(_BETS)), key=self._capital.__getitem__)
+        before, after = self._values[: self.change], self._values[self.change :]
+        return Segment.of(len(before), sum(before)), Segment.of(len(after), sum(after))

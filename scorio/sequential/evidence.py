@@ -38,6 +38,8 @@ looks share the rest. Chosen between .8 and .9, which needs as many trials with 
 variance, and whose other intervals are wider (docs/measurements.md)."""
 FLOOR: Final = 1e-15
 """Smallest variance, so that no division by zero can follow from identical answers."""
+ROUNDING: Final = 1e-9
+"""Differences of scores, shares and chances below it are rounding."""
 
 
 def log_mean(logs: Floats) -> Floats:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio._arguments import credibility, one_of, whole
-from scorio.arrays import Floats, Integers, floats
+from scorio.arrays import AT_ONCE, Floats, Integers, floats
 from scorio.eval._inputs import Missing, read_categories, read_question_weights
-from scorio.sequential._permutations import DRAWN_TOGETHER, p_within_questions
+from scorio.sequential._permutations import p_within_questions
 from scorio.sequential._recorded import Range, ReadOutcomes, counted, read_each
 from scorio.sequential.one_look import WeightedMean, weighted_mean
 from scorio.sequential.one_look_result import FixedTest
@@ -494,8 +494,8 @@ def posterior_interval(
 
 
 def _pieces(draws: int, size: int) -> Iterator[slice]:
-    """Yield draws of `size` random numbers each, in pieces of at most :data:`DRAWN_TOGETHER`."""
-    step = max(1, DRAWN_TOGETHER // size)
+    """Yield draws of `size` random numbers each, in pieces of at most :data:`~scorio.arrays.AT_ONCE`."""
+    step = max(1, AT_ONCE // size)
     for start in range(0, draws, step):
         yield slice(start, min(start + step, draws))
 

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,11 +34,7 @@ from numpy.typing import ArrayLike
 from scorio.arrays import Bools, Floats
 from scorio.sequential.clusters import RATES
 from scorio.sequential.evidence import log_mean
-
-PRIOR_SQUARES: Final = 1.0
-"""Squares of judge's scores for which a slope of 0 counts before there are labels."""
-HALVINGS: Final = 16
-"""Halvings by which an end of an interval is found."""
+from scorio.sequential.moments import PRIOR_ANSWERS
 
 
 @dataclass(frozen=True)
@@ -168,15 +163,13 @@ class LabelBets:
         return self._end(middle, lowest, needed), self._end(middle, highest, needed)
 
     def _end(self, inside: float, outside: float, needed: float) -> float:
+        from scipy.optimize import brentq
+
         if self.last(outside) < needed:
             return outside
-        for _ in range(HALVINGS):
-            middle = 0.5 * (inside + outside)
-            if self.last(middle) < needed:
-                inside = middle
-            else:
-                outside = middle
-        return outside
+        if self.last(inside) >= needed:
+            return inside
+        return float(brentq(lambda value: self.last(value) - needed, inside, outside))
 
 
 def label_bets(
@@ -321,4 +314,5 @@ def _slopes(judge: Floats, label: Floats, chosen: Bools) -> Floats:
     known = chosen & ~np.isnan(x + y)
     x, y = np.where(known, x, 0.0), np.where(known, y, 0.0)
     products, squares = (np.concatenate([[0.0], np.cumsum(one)[:-1]]) for one in (x * y, x * x))
-    return np.clip(products / (squares + PRIOR_SQUARES), 0.0, 1.0)[: x.size]
+    # Before there are labels, a slope of 0 counts as if the judge's scores of some answers had been 1.
+    return np.clip(products / (squares + PRIOR_ANSWERS), 0.0, 1.0)[: x.size]

@@ -12,6 +12,10 @@ from scorio.arrays import Bools, Floats, Integers, Ints, floats
 
 POOLED = 1e4
 """Prior strength that stands for "no variance between questions"."""
+ENOUGH_NOISE = 2.0
+"""Σ n v at which the empirical-Bayes noise of a model is trusted."""
+PRIOR_ANSWERS = 1.0
+"""Answers that a guess counts for where few are known yet."""
 
 
 class Mark:
@@ -91,11 +95,6 @@ def shares(scores: Floats, *, moments: bool) -> NDArray[Any]:
     return table
 
 
-def cell_sums(counts: NDArray[Any], levels: Floats) -> tuple[Ints, Floats, Floats]:
-    """Return the trials, Σ scores and Σ squared scores of cells, from their counts of scores `levels`."""
-    return np.rint(counts.sum(axis=-1)).astype(np.int64), counts @ levels, counts @ levels**2
-
-
 @dataclass(frozen=True, slots=True)
 class ScorePrior:
     """Empirical-Bayes prior of a question's score: `strength` A and the first two moments m1, m2."""
@@ -170,20 +169,6 @@ def _prior_strength(n: Integers | Floats, sx: Floats, sxx: Floats, total: Floats
     return np.where(visible, strength, POOLED)
 
 
-def avg_variance(n: Integers | Floats, sx: Floats, sxx: Floats, size: int, p1: float, p2: float) -> Floats:
-    """Return the variance of avg@N of cells (the paper's Eq. 20, uniform prior over `size` categories).
-
-    If `sxx` is the array `sx`, scores are 0 and 1.
-    """
-    total = n + size
-    a = (size * p1 + sx) / total
-    b = a
-    if sxx is not sx:
-        b = (size * p2 + sxx) / total
-    scale = (n > 0) * (total / np.maximum(n, 1))
-    return scale**2 * (b - a * a) / (total + 1.0)
-
-
 class CategoryScale:
     """What the categories of a task are worth.
 
@@ -230,16 +215,27 @@ class CategoryScale:
         self.shares[category] = shares(np.array([score]), moments=True)[0]
 
     def sums(self, counts: NDArray[Any]) -> tuple[Ints, Floats, Floats]:
-        """Return :func:`cell_sums` of cells."""
-        return cell_sums(counts, self.levels)
+        """Return the trials, Σ scores and Σ squared scores of cells."""
+        n = np.rint(counts.sum(axis=-1)).astype(np.int64)
+        return n, counts @ self.levels, counts @ self.levels**2
 
-    def prior(self, n: Integers, sx: Floats, sxx: Floats) -> ScorePrior:
+    def prior(self, n: Integers | Floats, sx: Floats, sxx: Floats) -> ScorePrior:
         """Return :func:`fit_prior` of cells with these sums."""
         return fit_prior(n, sx, sxx, self.p1, self.p2)
 
-    def avg_variance(self, n: Integers, sx: Floats, sxx: Floats) -> Floats:
-        """Return :func:`avg_variance` of cells with these sums; 0 if n = 0."""
-        return avg_variance(n, sx, sxx, self.levels.size, self.p1, self.p2)
+    def avg_variance(self, n: Integers | Floats, sx: Floats, sxx: Floats) -> Floats:
+        """Return the variance of avg@N of cells (the paper's Eq. 20, uniform prior); 0 if n = 0.
+
+        If `sxx` is the array `sx`, scores are 0 and 1.
+        """
+        size = self.levels.size
+        total = n + size
+        a = (size * self.p1 + sx) / total
+        b = a
+        if sxx is not sx:
+            b = (size * self.p2 + sxx) / total
+        scale = (n > 0) * (total / np.maximum(n, 1))
+        return scale**2 * (b - a * a) / (total + 1.0)
 
 
 class FittedPriors:

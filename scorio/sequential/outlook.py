@@ -22,7 +22,7 @@ from scorio.sequential.answer_bets import ON_ANSWERS, ON_QUESTIONS, bet_steps, l
 from scorio.sequential.answers import Answers
 from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
-from scorio.sequential.contrasts import ENOUGH_NOISE, TRUST, Contrasts
+from scorio.sequential.contrasts import TRUST, Contrasts
 from scorio.sequential.evidence import (
     FLOOR,
     MIN_TRIALS,
@@ -34,15 +34,19 @@ from scorio.sequential.evidence import (
     tie_variance,
 )
 from scorio.sequential.fold import Levels
+from scorio.sequential.moments import ENOUGH_NOISE
 from scorio.sequential.trial_sequence import MAX_REPEATS, REPEAT_EVERY
 
 MOMENTS = 48
-"""Moments of a path that are looked at, spaced geometrically."""
+"""Moments of a path that are looked at, spaced geometrically; also variances at which the radius of a call is
+computed, between which it is interpolated."""
 OVERSHOOT = 0.583
 """−ζ(1/2)/√(2π): by how many standard deviations of a move a boundary lies nearer if it is looked at between
 moments too (Siegmund, Sequential Analysis, 1985)."""
-POINTS = 96
-"""Variances at which the radius of a call is computed; between them it is interpolated."""
+TAIL = 0.1
+"""Share of the paths beyond each end of the interval of a forecast."""
+QUANTILES = (TAIL, 0.5, 1.0 - TAIL)
+"""The low end of a forecast, its median and its high end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +409,7 @@ def _radius(variance: Floats, level: float, equivalence: float | None) -> Floats
 def _least_enough(variance: Floats, level: float, equivalence: float) -> Floats:
     """Return the least difference at which a model is good enough, interpolated."""
     logs, points = _points(variance)
-    below, above = np.full(POINTS, -equivalence), np.full(POINTS, 2.0)
+    below, above = np.full(MOMENTS, -equivalence), np.full(MOMENTS, 2.0)
     for _ in range(24):  # to a ten-millionth
         middle = 0.5 * (below + above)
         reached = log_evidence_above(middle, np.exp(points), equivalence) >= level
@@ -416,7 +420,7 @@ def _least_enough(variance: Floats, level: float, equivalence: float) -> Floats:
 def _points(variance: Floats) -> tuple[Floats, Floats]:
     """Return the logarithms of variances, and points among which they lie."""
     logs = np.log(variance)
-    return logs, np.linspace(logs.min(), logs.max() + 1e-9, POINTS)
+    return logs, np.linspace(logs.min(), logs.max() + 1e-9, MOMENTS)
 
 
 @dataclass(frozen=True, slots=True)

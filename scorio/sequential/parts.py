@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from scorio.sequential.one_look import Looks as Looks
     from scorio.sequential.one_look import look_at_difference as look_at_difference
     from scorio.sequential.one_look import look_at_score as look_at_score
+    from scorio.sequential.outlook import QUANTILES as QUANTILES
     from scorio.sequential.outlook import simulate_board as simulate_board
     from scorio.sequential.repeated import RepeatedScores as RepeatedScores
     from scorio.sequential.rounds import trial_weights as trial_weights
@@ -77,7 +78,10 @@ _HOMES = {
         "look_at_difference",
         "look_at_score",
     ),
-    "scorio.sequential.outlook": ("simulate_board",),
+    "scorio.sequential.outlook": (
+        "QUANTILES",
+        "simulate_board",
+    ),
     "scorio.sequential.rounds": ("trial_weights",),
     "scorio.sequential.rules": (
         "stopping_rule",

@@ -17,12 +17,17 @@ from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts
 from scorio.sequential.families import family
 from scorio.sequential.fold import Levels, VerdictCode
-from scorio.sequential.outlook import BoardScores, OpenContrasts, covariance_of, noise_of, simulate_calls
+from scorio.sequential.outlook import (
+    QUANTILES,
+    BoardScores,
+    OpenContrasts,
+    covariance_of,
+    noise_of,
+    simulate_calls,
+)
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import RunSequence
-
-_QUANTILES = (0.1, 0.5, 0.9)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -187,7 +192,7 @@ def forecast(
         paths=whole("paths", paths),
         equivalence=margin,
     ).steps[:, 0]
-    low, median, high = np.quantile(drawn, _QUANTILES, method="higher").tolist()
+    low, median, high = np.quantile(drawn, QUANTILES, method="higher").tolist()
     return Forecast(steps, low, median, high, float(np.isfinite(drawn).mean()), horizon)
 
 
@@ -289,7 +294,7 @@ def sample_size(
     if margin is not None and gap < margin:
         right |= verdict == VerdictCode.TIE
     wrong = (verdict != VerdictCode.OPEN) & ~right & ~((verdict == VerdictCode.BETTER) & (gap > 0))
-    low, median, high = np.quantile(fell, _QUANTILES, method="higher").tolist()
+    low, median, high = np.quantile(fell, QUANTILES, method="higher").tolist()
     fixed_trials = None
     if gap > 0:
         fixed_trials = _fixed_trials(gap, chances, alpha, size)

@@ -12,35 +12,18 @@ References
 """
 
 from collections.abc import Mapping
-from math import gcd, log
-from typing import Final
+from math import gcd, sqrt
 
 import numpy as np
 
-from scorio.sequential.drift import Segment
-
-_POWERS: Final = (0.2, 0.5)
-"""A bet of power k on a p-value pays k p^(k − 1)."""
-
-_AT_RISK: Final = 0.9
-"""Part of a bet's capital that it risks in a pass: a change is surest in the first pass after it."""
-
-_SCALE: Final = 4.0
-"""The capital waits: the bets that begin at pass s get 4 / ((s + 4)(s + 5)) of it, in all 1."""
-
-_LEAST: Final = 1e-12
-"""Least p-value that is bet on."""
+from scorio.sequential.drift import ChangeBets, Segment
+from scorio.sequential.evidence import ROUNDING
 
 
-class RepeatedScores:
+class RepeatedScores(ChangeBets):
     """A test martingale against the exchangeability of scores of the same items.
 
-    Attributes
-    ----------
-    scores : int
-        Scores taken in.
-    peak : float
-        Largest capital so far; it exceeds 1/α with probability at most α.
+    A bet multiplies its capital by 1/(2√p), p the p-value of a large sum, or of a small one.
 
     Examples
     --------
@@ -55,16 +38,21 @@ class RepeatedScores:
     (True, 180, 0.5, 1.0)
     """
 
+    wait = 4.0
+
     def __init__(self) -> None:
-        self.scores = 0
-        self.peak = 1.0
+        super().__init__()
         self._seen: dict[int, dict[int, int]] = {}
-        self._sum, self._passes = 0.0, 0
-        self._capital = [0.0] * (2 * len(_POWERS))
-        self._logs = [0.0] * len(self._capital)
-        self._lowest = [0.0] * len(self._capital)
-        self._since = [(0, 0.0)] * len(self._capital)
-        self._waiting = 1.0
+        self._ends = [(0, 0.0)]  # scores and their sum, before the first turn and after each
+
+    @property
+    def scores(self) -> int:
+        """Scores taken in."""
+        return self._ends[-1][0]
+
+    def factors(self, p_value: float) -> list[float]:
+        """Return 1/(2√p); nothing below rounding is believed."""
+        return [0.5 / sqrt(max(p_value, ROUNDING))]
 
     def add(self, scores: Mapping[int, int], uniform: float) -> None:
         """Take in one score of each of some items.
@@ -76,16 +64,17 @@ class RepeatedScores:
         uniform : float
             A uniform random number in [0, 1) that breaks ties, independent of everything else.
         """
-        larger = self._p_value(scores, uniform)
+        p_value = self._p_value(scores, uniform)
         for item, score in scores.items():
             counts = self._seen.setdefault(item, {})
             counts[score] = counts.get(score, 0) + 1
-        if larger is not None and not self._passes:
-            self._since = [(self.scores, self._sum)] * len(self._capital)
-        self.scores += len(scores)
-        self._sum += float(sum(scores.values()))
-        if larger is not None:
-            self._bet(larger)
+        count, total = self._ends[-1]
+        end = count + len(scores), total + sum(scores.values())
+        if p_value is None:
+            self._ends[-1] = end
+        else:
+            self._ends.append(end)
+            self.bet(p_value)
 
     def _p_value(self, scores: Mapping[int, int], uniform: float) -> float | None:
         """Return the p-value of a large sum; None if no item was seen before."""
@@ -107,28 +96,7 @@ class RepeatedScores:
         above = float(chances[found + 1 :].sum())
         return above + uniform * float(chances[found])
 
-    def _bet(self, larger: float) -> None:
-        stake = _SCALE / ((self._passes + _SCALE) * (self._passes + _SCALE + 1.0))
-        self._passes += 1
-        self._waiting -= stake
-        each = stake / len(self._capital)
-        for place in range(len(self._capital)):
-            power = _POWERS[place // 2]
-            tail = larger
-            if place % 2 != 0:
-                tail = 1.0 - larger
-            p_value = max(tail, _LEAST)
-            factor = 1.0 - _AT_RISK + _AT_RISK * power * p_value ** (power - 1.0)
-            self._capital[place] = min((self._capital[place] + each) * factor, 1e300)
-            self._logs[place] += log(factor)
-            if self._logs[place] < self._lowest[place]:
-                self._lowest[place] = self._logs[place]
-                self._since[place] = (self.scores, self._sum)
-        self.peak = max(self.peak, self._waiting + sum(self._capital))
-
     def segments(self) -> tuple[Segment, Segment]:
         """Return the scores before the change and those after it, by the bet that has won most."""
-        best = max(range(len(self._capital)), key=self._capital.__getitem__)
-        count, total = self._since[best]
-        after = self.scores - count
-        return Segment(count, total / max(count, 1)), Segment(after, (self._sum - total) / max(after, 1))
+        (before, total), (scores, whole) = self._ends[self.change], self._ends[-1]
+        return Segment.of(before, total), Segment.of(scores - before, whole - total)

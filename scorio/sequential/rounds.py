@@ -26,22 +26,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.arrays import AT_ONCE, Bools, Floats, Integers, Ints
-from scorio.sequential.moments import (
-    MOMENT_LEVELS,
-    Mark,
-    ScorePrior,
-    avg_variance,
-    cell_sums,
-    fit_prior,
-    shares,
-)
+from scorio.sequential.moments import CategoryScale, Mark, ScorePrior
 from scorio.sequential.trial_sequence import TrialSequence
 
 QUIET = 0.25
 """Share of the mean standard deviation that is added to every question's when a round is laid out: a question
 that looks quiet must be shown to be."""
-AHEAD = 0.5
-"""Share of a round that is still to be asked when the next one is laid out, so that nothing waits for it."""
 
 
 def round_weights(variance: Floats, cost: ArrayLike = 1.0) -> Floats:
@@ -204,12 +194,10 @@ class Rounds:
     ----------
     sequence : TrialSequence
         The task's trial sequence; rounds are laid out on it.
-    scores : ndarray of float, shape (C + 1,)
-        Score of each category in [0, 1].
+    scale : CategoryScale
+        What the categories are worth.
     models : int
         Number of models L.
-    levels : ndarray of float
-        The scores that are counted, see :class:`~scorio.sequential.cells.Cells`.
 
     Attributes
     ----------
@@ -217,18 +205,15 @@ class Rounds:
         Step at which the first round begins.
     """
 
-    def __init__(self, sequence: TrialSequence, scores: Floats, models: int, levels: Floats) -> None:
+    def __init__(self, sequence: TrialSequence, scale: CategoryScale, models: int) -> None:
         self.sequence = sequence
-        self.levels = levels
+        self.scale = scale
         self.models = models
         self.first = sequence.shared
-        self._x = np.append(scores, [0.0] * 4)  # what has no answer scores nothing
-        self._x2 = self._x**2
-        self._binary = bool(np.array_equal(self._x, self._x2))
-        self._p1, self._p2 = float(levels.mean()), float((levels**2).mean())
         size = sequence.questions
         self.begins = [self.first]
-        self._due = [self.first - int(AHEAD * (self.first - size))]
+        # A round is laid out in the middle of the one before, so that nothing waits for it.
+        self._due = [self.first - (self.first - size) // 2]
         self.snapshots: list[Snapshot] = []
         shape = (models, size)
         self._now = np.zeros((4, *shape))  # n, Σx, Σx² and lost trials of the present round
@@ -242,7 +227,7 @@ class Rounds:
             begin = self.begins[-1]
             length = size * least * -(-begin // (size * least))
             self.begins.append(begin + length)
-            self._due.append(begin + length - int(AHEAD * length))
+            self._due.append(begin + length - length // 2)
 
     def number(self, step: int) -> int:
         """Return the number of the round that a step belongs to; -1 before the first."""
@@ -297,8 +282,8 @@ class Rounds:
         self._extend_to(self.begins[number])
         sequence = self.sequence
         trials = self.begins[number + 1] - self.begins[number]
-        n, sx, sxx = cell_sums(counts, self.levels)
-        prior = fit_prior(n, sx, sxx, self._p1, self._p2)
+        n, sx, sxx = self.scale.sums(counts)
+        prior = self.scale.prior(n, sx, sxx)
         variance = prior[:, None].variance(n, sx, sxx)
         self._next_variance[models], self._next_prior[models] = variance, prior
         weight = round_weights(variance, cost)[:, sequence.order]
@@ -312,7 +297,7 @@ class Rounds:
     def _begin(self, models: Integers, number: int, counts: Integers, lost: Integers) -> None:
         if number == len(self.snapshots):
             self.snapshots.append(Snapshot.blank(self.models, self.sequence.questions))
-        n, sx, sxx = cell_sums(counts, self.levels)
+        n, sx, sxx = self.scale.sums(counts)
         variance, prior = self._next_variance[models], self._next_prior[models]
         if number == 0:
             of_first = np.maximum(n, 1.0)
@@ -402,8 +387,9 @@ class Rounds:
             category = categories[:, part]
             asked = questions[:, part, None] == np.arange(self.sequence.questions)
             r = _onward(sums[0], asked if category.min() >= 0 else asked & (category >= 0)[:, :, None])
-            s = _onward(sums[1], asked * self._x[category][:, :, None])
-            s2 = s if self._binary else _onward(sums[2], asked * self._x2[category][:, :, None])
+            worth = self.scale.worth[category][:, :, None]
+            s = _onward(sums[1], asked * worth)
+            s2 = s if self.scale.zero_one else _onward(sums[2], asked * worth**2)
             gone = np.zeros_like(r)
             if loses:
                 gone = _onward(sums[3], asked & (category == Mark.MISSING)[:, :, None])
@@ -433,13 +419,13 @@ class Rounds:
         estimate = of_kept((state.score[:, None] + h * s / many) / weight)
         share = of_kept((state.square[:, None] + h * h * has / many) / weight**2, 1.0)
         n, sx = state.n[:, None] + r, state.sx[:, None] + s
-        sxx = sx if self._binary else state.sxx[:, None] + s2
+        sxx = sx if self.scale.zero_one else state.sxx[:, None] + s2
         v = prior.variance(n, sx, sxx)
         total = np.maximum(kept.sum(axis=2), 1)
         trials = of_kept(1.0 / share)
         scored = trials * estimate
-        squared = scored if self._binary else trials * of_kept(sxx / np.maximum(n, 1.0))
-        uniform = avg_variance(trials, scored, squared, self.levels.size, self._p1, self._p2)
+        squared = scored if self.scale.zero_one else trials * of_kept(sxx / np.maximum(n, 1.0))
+        uniform = self.scale.avg_variance(trials, scored, squared)
         path = np.zeros((9, *r.shape[:2]))
         path[0], path[1] = of_kept(v * share).sum(axis=2) / total, uniform.sum(axis=2) / total
         path[2] = of_kept(n * v).sum(axis=2)
@@ -464,7 +450,7 @@ def _onward(start: Floats, change: NDArray[np.generic]) -> Floats:
 class _Recorded:
     """A trial sequence whose rounds are on record: the questions of one model's trials in their order."""
 
-    seed = 0
+    seed = None
 
     def __init__(self, questions: Ints, size: int, samples_per_prompt: int) -> None:
         self.recorded, self.questions, self.order = questions, size, np.arange(size)
@@ -541,17 +527,16 @@ def _rounds_of(
 ) -> tuple[Ints, Floats]:
     """Return the round of each trial, and how much the mean of each round counts, by question."""
     sequence: Any = recorded
-    levels = MOMENT_LEVELS if numbers else scores
-    rounds, size = Rounds(sequence, scores, 1, levels), recorded.questions
-    model, counts = np.array([0]), np.zeros((1, size, levels.size), shares(scores, moments=numbers).dtype)
+    scale = CategoryScale(scores, moments=numbers)
+    rounds, size = Rounds(sequence, scale, 1), recorded.questions
+    model, counts = np.array([0]), np.zeros((1, size, scale.levels.size), scale.shares.dtype)
     lost = np.zeros((1, size), np.int64)
-    table = shares(scores, moments=numbers)
     for begin, end in rounds.pieces(0, categories.size):
         asked, given = recorded.recorded[begin:end], categories[begin:end]
         has = given >= 0
         if begin >= rounds.first:
             rounds.absorb(model, begin, given[None])
-        np.add.at(counts[0], asked[has], table[given[has]])
+        np.add.at(counts[0], asked[has], scale.shares[given[has]])
         np.add.at(lost[0], asked[given == Mark.MISSING], 1)
         rounds.reach(model, end, counts, lost, lambda models: np.ones((models.size, size)))
     part = np.searchsorted(rounds.begins, np.arange(categories.size), side="right")

@@ -6,7 +6,7 @@ a family (:mod:`scorio.sequential.families`) compares with its threshold.
 """
 
 from dataclasses import dataclass
-from math import log
+from math import erfc, log, sqrt
 from typing import ClassVar, Final, Protocol
 
 import numpy as np
@@ -159,8 +159,10 @@ class ZScore:
         "models are called different in about half of all runs. Use rule anytime for a promise that holds."
     )
 
-    level: ClassVar[float] = 0.05
-    """Nominal level of one look; nothing is promised when looking repeatedly."""
+    @property
+    def level(self) -> float:
+        """Level of one look at two equal models; nothing is promised when looking repeatedly."""
+        return erfc(self.threshold / sqrt(2.0))
 
     @property
     def fixed_threshold(self) -> float | None:

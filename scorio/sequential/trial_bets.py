@@ -8,11 +8,10 @@ from typing import Final
 import numpy as np
 
 from scorio.arrays import Bools, Floats, Ints
+from scorio.sequential.evidence import MIN_TRIALS
 
 MOST: Final = 0.99
 """No bet risks more than this share of its stake."""
-PRIOR_TRIALS: Final = 10.0
-"""Trials for which the largest variance counts where a variance has to be learned."""
 LEAST_LEFT: Final = 0.05
 """Share of the variance θ₀(1 − θ₀) that no prediction takes away."""
 
@@ -107,6 +106,7 @@ class TrialBets:
             known = np.concatenate([self._squares[rows, None], beyond**2], axis=1).cumsum(axis=1)
             number = self._counted[rows, None] + np.concatenate([[0], np.cumsum(counted)])
             self._squares[rows], self._counted[rows] = known[:, -1], number[:, -1]
-            variance = (PRIOR_TRIALS * variance + known[:, :-1]) / (PRIOR_TRIALS + number[:, :-1])
+            # Until calls may come, the largest variance counts for more than what was seen.
+            variance = (MIN_TRIALS * variance + known[:, :-1]) / (MIN_TRIALS + number[:, :-1])
         least, most = self._least[rows, None, None], self._most[rows, None, None]
         return np.asarray(np.clip(self._sizes[rows, None] / variance[:, :, None], least, most))

@@ -17,7 +17,8 @@ from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts, joined
 from scorio.sequential.evidence import GUARD, confidence_radius, log_tie_evidence
 from scorio.sequential.flips import flip_limit
-from scorio.sequential.moments import Mark, fit_prior, unit_scores
+from scorio.sequential.moments import ENOUGH_NOISE, Mark, fit_prior, unit_scores
+from scorio.sequential.outlook import noise_of
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime, ZScore
 from scorio.sequential.trial_sequence import TrialSequence
@@ -343,4 +344,14 @@ def test_the_noise_at_temperature_0_is_at_least_what_repeats_leave_possible(numb
     limit = 0.5 * flip_limit(len(pairs), sum(apart), 0.01) * share
     assert greedy.latest().w[0, 0] == pytest.approx(max(limit, plain.latest().w[0, 0]))
     assert limit > plain.latest().w[0, 0]
-    assert greedy.latest().g[0, 0] >= 1e3
+
+
+def test_the_noise_at_temperature_0_needs_no_more_trials_to_be_trusted():
+    """And what a forecast takes for the variance of one answer stays one that scores in [0, 1] can have."""
+    sequence = TrialSequence(np.arange(20), early_repeats=False)
+    scores = np.array([0.0, 1.0])
+    plain, greedy = (Cells(sequence, scores, 1, greedy=models, level=0.01) for models in ([], [0]))
+    for cells in (plain, greedy):
+        cells.absorb(np.array([0]), np.ones((1, 40), dtype=np.int64))
+    assert plain.latest().g[0, 0] < ENOUGH_NOISE == greedy.latest().g[0, 0]
+    assert noise_of(greedy)[0] < 0.25
