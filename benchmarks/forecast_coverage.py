@@ -120,7 +120,7 @@ def run(
         if session.stopped is None and session.budget.completed >= due:
             due *= GROWTH
             session.results()
-            session._forecast_due = 0
+            session._forecasts.due = 0
             began = thread_time()
             forecast = session.forecast()
             spent = 1000 * (thread_time() - began)

@@ -63,8 +63,7 @@ from adaptive_eval.build.session_spec import (
 from adaptive_eval.build.stored_answers import with_stored_answers
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.run_config import difference
-from adaptive_eval.core.label_record import META as LABELS
-from adaptive_eval.core.label_record import LabelRecord
+from adaptive_eval.core.label_record import LABELS, LabelRecord
 from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.results import Decision, Results
 from adaptive_eval.core.session import Session

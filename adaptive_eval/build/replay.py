@@ -17,8 +17,7 @@ from typing import Any
 from adaptive_eval.build.changed_settings import ChangedSetting, change_warnings, stored_changes
 from adaptive_eval.build.previous_runs import META as PREVIOUS
 from adaptive_eval.build.previous_runs import Previous
-from adaptive_eval.core.label_record import META as LABELS
-from adaptive_eval.core.label_record import LabelRecord
+from adaptive_eval.core.label_record import LABELS, LabelRecord
 from adaptive_eval.core.results import (
     Decision,
     ModelResult,
@@ -85,7 +84,7 @@ def replay(reader: RunReader) -> Replay:
     try:
         replay_log(session, reader, stored.changes, course.log(reader.log()))
         course.end()
-        session.require_asked(_asked(reader))
+        session.board.require_asked(_asked(reader))
     except (AdaptiveEvalError, *UNREADABLE) as error:
         raise RunDamaged(
             f"{reader.directory} is damaged: its trials are not those that its session asks for ({error})"
@@ -138,9 +137,8 @@ def replay_log(
 ) -> list[Decision]:
     """Tell a fresh session the log of its run and what was billed without an answer; return its decisions."""
     if any(change.setting.endswith(_CHANGE_SCORES) for change in changes):
-        session.keep_questions(
-            (record.request.key, record.request.task, record.request.question) for record in reader.trials()
-        )
+        requests = (record.request for record in reader.trials())
+        session.board.keep_questions((one.key, one.task, one.question) for one in requests)
     session.replay(log, reader.unanswered(), layouts(reader))
     return list(session.decisions)  # stops from outside report some on the way
 

@@ -50,7 +50,7 @@ def results_by(
     if spec.references:  # their answers are not here to be scored again
         spec = replace(spec, references=(), goal=GoalSpec("ranking"))
     session = Session(spec)
-    session.keep_questions(asked)
+    session.board.keep_questions(asked)
     session.replay([outcomes], decisions=laid_out)
-    session.require_asked(asked)
+    session.board.require_asked(asked)
     return session.results()

@@ -15,7 +15,7 @@ from typing import Any, TextIO, cast
 import click
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.core.held import LABELS
+from adaptive_eval.core.label_record import LABELS
 from adaptive_eval.core.results import StopVerdict, to_json
 from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Progress, Remarked
 from adaptive_eval.errors import codes_of

@@ -1,6 +1,6 @@
 """The board: a session's answers, with references, and what repeated answers need no trial for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import inf, log
 from typing import Literal
 
@@ -11,6 +11,8 @@ from adaptive_eval.core.goals import BestK, Goal, make_goal
 from adaptive_eval.core.references import PreviousTrials, check_references, load_references
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec, decidable_contrasts
+from adaptive_eval.errors import SessionError
+from adaptive_eval.trial import TrialKey
 from scorio.arrays import Floats, Ints
 from scorio.sequential import Board, parts
 from scorio.sequential.parts import Answers, Cells, Mark, RunSequence
@@ -64,6 +66,17 @@ class SessionAnswers(Answers):
         self.filled = [0] * len(spec.names)
         """Steps of each model that needed no trial, because it repeats its answers."""
         self._exact_from = [0] * len(spec.names)
+        self._models = {model.name: number for number, model in enumerate(spec.models)}
+
+    def model(self, name: str) -> int:
+        """Return the number of a model that is asked."""
+        model = self._models.get(name)
+        if model is not None:
+            return model
+        names = self.spec.names
+        if name in names:
+            raise SessionError(f"{name!r} is a reference: its trials are all in, and it is asked nothing")
+        raise SessionError(f"unknown model {name!r}; this session has {', '.join(names)}")
 
     def fill(self) -> None:
         """Complete what needs no trial: indices that ask again a model that repeats its answers."""
@@ -101,6 +114,31 @@ class SessionAnswers(Answers):
             if not super().absorb(horizon):
                 return found
             found = True
+
+    def keep_questions(self, asked: Iterable[tuple[TrialKey, str, str]]) -> None:
+        """Give trials the task and question that they had, for a log that is scored otherwise than it was.
+
+        Rounds follow from scores: otherwise a replay would take answers for those to other questions.
+        """
+        if not any(self.spec.own_rounds):
+            return
+        places = {
+            (task.name, question): place
+            for task in self.spec.tasks
+            for place, question in enumerate(task.questions)
+        }
+        for key, task, question in asked:
+            self.run_sequence.keep(self.model(key.model), key.index, places[task, question])
+
+    def require_asked(self, trials: Iterable[tuple[TrialKey, str, str]]) -> None:
+        """Raise SessionError unless each trial of a log that was replayed is of its index's question."""
+        for key, task, question in trials:
+            number, place = self.run_sequence.at(key.index, self.model(key.model))
+            wanted = self.spec.tasks[number]
+            asked = wanted.name, wanted.questions[place]
+            if asked != (task, question):
+                words = " of task ".join(map(repr, reversed(asked)))
+                raise SessionError(f"trial {key.index} of {key.model!r} is not of question {words}")
 
     def posterior(self) -> tuple[Floats, Floats]:
         """Return Bayes@N μ and σ of every model (uniform prior and R0, all questions), in unit scores.

@@ -1,4 +1,4 @@
-"""Decisions, each with its evidence, which is data; :mod:`adaptive_eval.views` makes sentences of it."""
+"""Decisions, and why a session stops, with their evidence: data, of which views make sentences."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,12 +7,14 @@ import numpy as np
 
 from adaptive_eval.core.board import SessionContrasts
 from adaptive_eval.core.budget import Account, Budget
-from adaptive_eval.core.discarded import discards_of
+from adaptive_eval.core.discarded import discards_of, open_for_good
+from adaptive_eval.core.foresight import too_noisy
 from adaptive_eval.core.goals import contrast_kind, sides
+from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.overview import VERDICTS, population_interval, shown_ends
 from adaptive_eval.core.references import lost_of
-from adaptive_eval.core.results import Decision
+from adaptive_eval.core.results import Decision, StopVerdict
 from adaptive_eval.core.spec import SessionSpec
 from scorio.arrays import Bools
 from scorio.sequential.parts import Call, VerdictCode
@@ -116,7 +118,95 @@ def retirement(comparison: SessionContrasts, model: int, trials: int) -> Decisio
     return Decision("retired", (names[model],), "retired", step, trials, evidence=evidence)
 
 
-def resolved_evidence(comparison: SessionContrasts) -> dict[str, Any]:
+def stop_decision(comparison: SessionContrasts, verdict: StopVerdict, trials: int) -> Decision:
+    """Return the decision that the session stops."""
+    read = comparison.fold.progress
+    if not read.size:
+        read = comparison.answers.progress[: len(comparison.spec.models)]  # that of a reference has no end
+    return Decision("stop", (), verdict.reason, int(read.max()), trials, verdict.text, verdict.evidence)
+
+
+class StopVerdicts:
+    """Says why a session stops, once it does."""
+
+    def __init__(
+        self, spec: SessionSpec, comparison: SessionContrasts, budget: Budget, states: ModelStates
+    ) -> None:
+        self._spec = spec
+        self._comparison = comparison
+        self._budget = budget
+        self._states = states
+
+    def stays_open(self) -> StopVerdict | None:
+        """Return why what is needed stays open whatever is asked; None if it may be decided."""
+        comparison = self._comparison
+        needed, run = comparison.fold.needed, self._budget.run
+        if comparison.latest.slack[needed].all() and open_for_good(comparison, run)[needed].all():
+            return StopVerdict("lost", evidence=lost_evidence(comparison, self._states))
+        noisy = () if comparison.hopeless else too_noisy(comparison)
+        if not comparison.hopeless and not noisy:
+            return None
+        evidence = _partial_evidence(comparison, self._states)
+        evidence["open"] += int(needed.sum())
+        if noisy:
+            evidence["noisy"] = noisy
+        else:
+            evidence["sample"] = True
+        return StopVerdict("partial", evidence=evidence)
+
+    def conclusion(self) -> StopVerdict:
+        """Return the verdict once no open contrast can be decided."""
+        comparison, states = self._comparison, self._states
+        ending = comparison.ending if comparison.contrasts.stops else None
+        if ending == "resolved":
+            return StopVerdict("resolved", evidence=_resolved_evidence(comparison))
+        if ending == "partial":
+            return StopVerdict("partial", evidence=_partial_evidence(comparison, states))
+        stopped = self._stopped_models()
+        if states.stopped.keys() <= states.spent:
+            is_goal = self._spec.goal.kind == "budget"
+            grounds = {"scope": "models", "owner": "", "models": stopped, "is_goal": is_goal}
+            return StopVerdict("budget", evidence=grounds)
+        if states.unusable:
+            return StopVerdict("unusable", evidence={"cause": "models", "models": stopped})
+        return StopVerdict("endpoints", evidence={"models": stopped})
+
+    def without_work(self, issuer: Issuer) -> StopVerdict | None:
+        """Return the verdict if nothing can be issued any more; None if only free slots are lacking."""
+        spec, stopped = self._spec, self._states.stopped
+        exhausted = issuer.exhausted()
+        if len(stopped) == len(spec.models):
+            return self.conclusion()
+        if exhausted is not None:
+            return StopVerdict("budget", evidence=account_evidence(spec, exhausted))
+        if not issuer.capped():
+            return None
+        done = self._comparison.answers.determinism.done
+        known = [one.name for number, one in enumerate(spec.models) if done(number)]
+        whole = all(done(model) for model in self._comparison.members if model not in stopped)
+        passes = {"passes": spec.stopping.max_passes} if not whole else {}
+        return StopVerdict("max_passes", evidence={**passes, "known": known})
+
+    def _stopped_models(self) -> dict[str, Any]:
+        """Return why each stopped model has: the words of its endpoint, or what its budget has used."""
+        spec, models = self._spec, self._budget.models
+        return {
+            spec.names[model]: why or account_evidence(spec, models[model])["used"]
+            for model, why in self._states.stopped.items()
+        }
+
+
+def account_evidence(spec: SessionSpec, account: Account) -> dict[str, Any]:
+    """Return the owner of the spent budget, and amounts and limits by name."""
+    return {
+        "scope": account.scope,
+        "owner": account.owner,
+        "used": {line.name: [line.spent, line.limit] for line in account.lines() if line.limit is not None},
+        "is_goal": spec.goal.kind == "budget",
+    }
+
+
+def _resolved_evidence(comparison: SessionContrasts) -> dict[str, Any]:
     """Return which goals are met, and how many contrasts got a winner or a tie."""
     goal, fold = comparison.contrasts, comparison.fold
     decided = ~fold.undecided
@@ -140,7 +230,7 @@ def resolved_evidence(comparison: SessionContrasts) -> dict[str, Any]:
     }
 
 
-def partial_evidence(comparison: SessionContrasts, states: ModelStates) -> dict[str, Any]:
+def _partial_evidence(comparison: SessionContrasts, states: ModelStates) -> dict[str, Any]:
     """Return how many pairs and models stay open, and the models that have stopped."""
     names = comparison.spec.names
     unusable = states.unusable - states.spent
@@ -178,21 +268,3 @@ def _open(comparison: SessionContrasts, rows: Bools) -> dict[str, Any]:
 
 def _some(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: number for name, number in counts.items() if number}
-
-
-def stopped_models(budget: Budget, states: ModelStates) -> dict[str, Any]:
-    """Return why each stopped model has stopped: the words of its endpoint, or what its budget has used."""
-    return {
-        budget.spec.names[model]: why or account_evidence(budget.spec, budget.models[model])["used"]
-        for model, why in states.stopped.items()
-    }
-
-
-def account_evidence(spec: SessionSpec, account: Account) -> dict[str, Any]:
-    """Return the owner of the spent budget, and amounts and limits by name."""
-    return {
-        "scope": account.scope,
-        "owner": account.owner,
-        "used": {line.name: [line.spent, line.limit] for line in account.lines() if line.limit is not None},
-        "is_goal": spec.goal.kind == "budget",
-    }

@@ -10,7 +10,7 @@ from adaptive_eval.core.board import SessionContrasts
 from adaptive_eval.core.budget import PICODOLLARS, Account, Budget
 from adaptive_eval.core.goals import AllOf, BestK, Condition, sides
 from adaptive_eval.core.model_states import ModelStates
-from adaptive_eval.core.results import Chance, PairForecast, Range, RunForecast
+from adaptive_eval.core.results import Chance, PairForecast, Range, RunForecast, StopVerdict
 from scorio.arrays import Bools, Floats, Ints
 from scorio.sequential.parts import QUANTILES, simulate_board
 
@@ -25,6 +25,28 @@ FORECAST_RULES = ("anytime", "exact")
 """Rules with a known boundary; a rule from a package has no forecast."""
 HORIZON_PASSES = 1000
 """Passes up to which a forecast looks where no cap is set."""
+
+
+class Forecasts:
+    """The last forecast of a run, kept until the number of trials has grown by a twentieth."""
+
+    def __init__(self, comparison: SessionContrasts, budget: Budget, states: ModelStates) -> None:
+        self._known = comparison, budget, states
+        self._last: RunForecast | None = None
+        self.due = 0
+        self._ended = False
+
+    def now(self, stopped: StopVerdict | None) -> RunForecast | None:
+        """Return the forecast of the rest of the run, or None if there is none (yet)."""
+        if stopped is not None and stopped.reason not in ("budget", "max_passes"):
+            return None
+        comparison, budget, states = self._known
+        ended = stopped is not None
+        if budget.completed >= self.due or ended is not self._ended:
+            self.due = budget.completed + max(budget.completed // 20, 10)
+            self._ended = ended
+            self._last = forecast(comparison, budget, states, ended=ended)
+        return self._last
 
 
 def forecast(

@@ -152,6 +152,47 @@ def fewer_of(trials: Sequence[int], first: Ints, second: Ints) -> Ints:
     return np.asarray(np.minimum(of_models[first], of_models[second]))
 
 
+READ_BATCH = 64
+"""Outcomes that may wait before contrasts are read, while not every needed model has made a step."""
+
+
+class LookSchedule:
+    """When a session reads what it was told: when it does changes no call, which are those of the log."""
+
+    def __init__(self, comparison: SessionContrasts) -> None:
+        self._comparison = comparison
+        self._step = 1
+        self._answered = READ_BATCH
+
+    def is_due(self) -> bool:
+        """Return whether a call may depend on what has come since the last look."""
+        board = self._comparison.answers
+        if board.answered >= self._answered:
+            return True
+        complete, members = board.complete, self._comparison.members
+        return min(map(complete.__getitem__, members), default=Answers.FINISHED) >= self._step
+
+    def horizon(self) -> int | None:
+        """Return how far in the log to read: to a step that all needed models made, unless much lies beyond.
+
+        Models at one step are read together. What lies beyond waits for the next look.
+        """
+        board, members = self._comparison.answers, self._comparison.members
+        common = min(map(board.complete.__getitem__, members), default=0)
+        if common < self._step:
+            return None
+        horizon = board.position_by(members, common)
+        if board.answered - horizon < READ_BATCH + len(members):
+            return horizon
+        return None
+
+    def plan_next(self) -> None:
+        """Find when to look again, after a look."""
+        comparison, ahead = self._comparison, next_look(self._comparison)
+        self._step = comparison.reached + ahead
+        self._answered = comparison.answers.answered + max(READ_BATCH, ahead * len(comparison.members))
+
+
 FIRST = 64
 """Steps that are looked at one by one."""
 PARTS = np.array([64, 32, 16])

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from adaptive_eval.core.results import Results, to_json
-
-LABELS: Final = "labels"
-"""The rule of verdicts that rest on labels."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from adaptive_eval.core.held import LABELS
+from adaptive_eval.core.label_record import LABELS
 from adaptive_eval.core.one_look import OneLook
 from adaptive_eval.core.overview import VERDICTS
 from adaptive_eval.core.results import Results, StopVerdict, TaskResult, TaskScore

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-META: Final = "labels"
-"""Key of the run file's description that holds the labels a run is decided by."""
+LABELS: Final = "labels"
+"""The rule of verdicts that rest on labels, and the key of the run file's description that holds these."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.budget import Budget, InFlightTrial
 from adaptive_eval.core.determinism import COPY_READERS
 from adaptive_eval.errors import SessionError
-from adaptive_eval.trial import COPY_REASON, NOT_THERE, DiscardCause, Missing, TrialOutcome
+from adaptive_eval.trial import COPY_REASON, NOT_THERE, DiscardCause, Missing, TrialKey, TrialOutcome
 from scorio.sequential.parts import Mark
 
 
@@ -69,6 +69,10 @@ class ModelStates:
             self.in_flight[model] -= 1
         return trial
 
+    def is_awaiting(self) -> bool:
+        """Return whether a trial of a model that is not dropped is in flight."""
+        return any(trials for model, trials in enumerate(self.in_flight) if model not in self.stopped)
+
     def reissue(self, model: int, index: int) -> None:
         """Note an index that was launched and not finished; it is issued again."""
         self.gaps[model].append(index)
@@ -88,26 +92,23 @@ class Intake:
         """The board of a plan, which gets every answer too."""
         self.budget = budget
         self.states = states
-        self._index = {model.name: row for row, model in enumerate(spec.models)}
         self._categories = [len(task.unit_scores) for task in spec.tasks]
         self._repeating = bool(board.determinism.claimed)
         self._reads_copies = spec.stopping.rule in COPY_READERS
 
-    def model(self, name: str) -> int:
-        """Return the number of a model that is asked."""
-        model = self._index.get(name)
-        if model is not None:
-            return model
-        if name in self.spec.names:
-            raise SessionError(f"{name!r} is a reference: its trials are all in, and it is asked nothing")
-        raise SessionError(f"unknown model {name!r}; this session has {', '.join(self.spec.names)}")
+    def in_flight(self, key: TrialKey) -> InFlightTrial:
+        """Return a trial in flight."""
+        trial = self.states.launched.get((self.board.model(key.model), key.index))
+        if trial is None:
+            raise SessionError(f"trial {key.index} of model {key.model!r} is not in flight")
+        return trial
 
     def check(self, outcomes: Sequence[Completed]) -> None:
         """Raise SessionError unless every outcome can be taken."""
         launched, seen = self.states.launched, dict[tuple[int, int], int]()
         for outcome in outcomes:
             counted = self._counted(outcome)
-            key = (self.model(outcome.key.model), outcome.key.index)
+            key = (self.board.model(outcome.key.model), outcome.key.index)
             trial = launched.get(key)
             if trial is not None:
                 known_category = seen.setdefault(key, counted)
@@ -138,7 +139,7 @@ class Intake:
             boards.append(self.planned)
         for outcome in outcomes:
             key = outcome.key
-            model, index = self._index[key.model], key.index
+            model, index = self.board.model(key.model), key.index
             trial = states.complete(model, index)
             if trial is None:
                 continue

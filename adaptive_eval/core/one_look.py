@@ -9,7 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from adaptive_eval.core.board import SessionAnswers
 from adaptive_eval.core.goals import Goal, make_goal, rank_ranges
+from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.overview import best_k, pair_results, positions, shown_where
 from adaptive_eval.core.results import (
     FIXED,
@@ -76,6 +78,17 @@ class AnswerCounts:
     def single(self) -> bool:
         """Whether there is at most one answer to a question, right or wrong."""
         return int((self.number + self.lost).max()) == 1 and bool(np.isin(self.total, (0.0, 1.0)).all())
+
+
+def counted_answers(board: SessionAnswers, states: ModelStates) -> AnswerCounts:
+    """Return all answers that are counted; what the logs of an import lack was not asked."""
+    cells = board.cells
+    number = np.concatenate([one.counts.sum(axis=2) for one in cells], axis=1)
+    total = np.concatenate([one.counts @ one.scale.levels for one in cells], axis=1)
+    lost = np.concatenate([one.lost for one in cells], axis=1)
+    for (model, task, question), times in states.absent.items():
+        lost[model, board.spec.columns[task].start + question] -= times
+    return AnswerCounts(np.rint(number).astype(np.int64), total, lost).asked_of_all()
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ import numpy as np
 from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.issuing import Issuer
-from adaptive_eval.core.model_states import ModelStates
+from adaptive_eval.core.model_states import Intake, ModelStates
 from adaptive_eval.core.results import Decision
 from adaptive_eval.trial import LAID_OUT
 from scorio.sequential.parts import Mark, RunSequence
@@ -37,6 +37,7 @@ class OverduePlan:
         self.overdue: dict[tuple[int, int], int] = {}
         """The category that stands for each overdue answer, by model and index."""
         self._budget = budget
+        self._states = states
         self._read_at = -1
 
     def stand_in(self, model: int, index: int) -> None:
@@ -74,10 +75,70 @@ class OverduePlan:
             self._read_at = self.answers.answered
             self.comparison.advance()
 
+    def awaited(self) -> set[tuple[int, int]]:
+        """Return the overdue answers that are awaited still."""
+        launched, stopped = self._states.launched, self._states.stopped
+        return {key for key in self.overdue.keys() & launched.keys() if key[0] not in stopped}
+
     @property
     def is_due(self) -> bool:
         """Whether about each needed model has answered once more since the last look."""
         return self.answers.answered >= self._read_at + len(self.comparison.members)
+
+
+class Planner:
+    """Says who is asked next: the board of a session does, or while answers are overdue a plan."""
+
+    def __init__(self, comparison: SessionContrasts, intake: Intake) -> None:
+        self._comparison = comparison
+        self._intake = intake
+        self._own = Issuer(comparison, intake.budget, intake.states)
+        self.plan: OverduePlan | None = None
+
+    @property
+    def issuer(self) -> Issuer:
+        """What issues trials: that of the plan, while there is one."""
+        if self.plan is not None:
+            return self.plan.issuer
+        return self._own
+
+    def leave_out(self, model: int, index: int) -> None:
+        """Let another answer stand for an awaited one in the plan, which is made if there is none."""
+        answers, stops = self._comparison.answers, self._comparison.contrasts.stops
+        if answers.determinism.claimed or not (stops or not answers.run_sequence.endless):
+            return
+        if self.plan is None:
+            self.plan = OverduePlan(self._comparison, self._intake.budget, self._intake.states)
+            self._intake.planned = self.plan.answers
+        if (model, index) not in self.plan.overdue:
+            self.plan.stand_in(model, index)
+
+    def drop(self) -> None:
+        """End the plan."""
+        self.plan = self._intake.planned = None
+
+    def follow(self) -> Iterator[Decision]:
+        """Bring the plan up to what was told; yield the rounds that are laid out by it."""
+        if self.plan is not None:
+            yield from self.plan.absorb()
+            if self.plan.is_due:
+                self.plan.read()
+
+    def lose(self, model: int) -> None:
+        """Ask nothing more of a model."""
+        self._comparison.lose(model)
+        if self.plan is not None:
+            self.plan.comparison.lose(model)
+
+    def waiting(self) -> dict[int, list[int]]:
+        """Return the models that wait for others: also those that need nothing but an overdue answer."""
+        waiting = self.issuer.waiting()
+        if self.plan is not None:
+            held_back = set(self._comparison.members) - set(self.plan.comparison.members)
+            for model in sorted(held_back):
+                if not self._intake.states.in_flight[model]:
+                    waiting[model] = sorted({late for late, _ in self.plan.overdue})
+        return waiting
 
 
 def lay_out_again(answers: SessionAnswers, decision: Decision) -> None:

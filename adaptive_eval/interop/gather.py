@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from adaptive_eval.core.discard_words import redrawn_words
+from adaptive_eval.core.discarded import redrawn_words
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import Coded, OutcomesError
 from adaptive_eval.interop.found import RUN, Flaw, Found, Log, audited, checked, flawed

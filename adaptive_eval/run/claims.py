@@ -16,7 +16,7 @@ from adaptive_eval.build.replay import Replay, replay, replay_log, replayed
 from adaptive_eval.core.discarded import discard_warnings
 from adaptive_eval.core.forecast import LIKELY, forecast
 from adaptive_eval.core.goals import AllDecided, Goal
-from adaptive_eval.core.held import LABELS
+from adaptive_eval.core.label_record import LABELS
 from adaptive_eval.core.results import FIXED, PairResult, Results, RunForecast
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec

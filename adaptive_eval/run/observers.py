@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.run_config import NotifyConfig
-from adaptive_eval.core.discard_words import rest_on_words
+from adaptive_eval.core.discarded import rest_on_words
 from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.events import Decided, Event, Observer, Progress, Stopped
 from adaptive_eval.errors import UsageError

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from adaptive_eval.core.discard_words import causes_words
+from adaptive_eval.core.discarded import causes_words
 from adaptive_eval.core.results import Decision, PairResult, Results, StopVerdict
 from adaptive_eval.trial import DISCARD_CAUSES, LAID_OUT, DiscardCause
 from adaptive_eval.views.numbers import count, duration, interval, percent, signed, trimmed, usd

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from adaptive_eval.config.run_config import difference
-from adaptive_eval.core.discard_words import rest_on_words
+from adaptive_eval.core.discarded import rest_on_words
 from adaptive_eval.core.results import ModelResult
 from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.store.reader import RunReader

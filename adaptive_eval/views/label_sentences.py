@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from adaptive_eval.core.held import LABELS, Bias
+from adaptive_eval.core.held import Bias
+from adaptive_eval.core.label_record import LABELS
 from adaptive_eval.core.results import PairResult, Results
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.numbers import count, fixed, interval, percent, signed, trimmed

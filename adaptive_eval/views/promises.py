@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from adaptive_eval.core.held import LABELS
+from adaptive_eval.core.label_record import LABELS
 from adaptive_eval.core.results import Results
 from adaptive_eval.errors import SessionError
 from adaptive_eval.views.decision_sentences import explained_words

@@ -20,7 +20,6 @@ from adaptive_eval.views.blocks import (
     note,
 )
 from adaptive_eval.views.decision_sentences import describe
-from adaptive_eval.views.label_sentences import report_by_labels
 from adaptive_eval.views.numbers import count, duration, fixed, percent, short, usd
 from adaptive_eval.views.plots import MOST_DECISIONS, MOST_TIES, course_plots, histogram
 from adaptive_eval.views.promises import promises
@@ -247,6 +246,8 @@ def _course(tables: ReportTables) -> Iterator[PageSection]:
 def _rankings(tables: ReportTables) -> Iterator[PageSection]:
     rankings = tables.summary.known.rankings
     if rankings:
+        from adaptive_eval.views.label_sentences import report_by_labels  # most runs have none
+
         words = note(rankings_note(rankings, tables.summary.results))
         verdicts = list(map(Para, report_by_labels(rankings)))
         yield PageSection("rankings", "Ranks by rubric or check", [tables.rankings(), words, *verdicts])

@@ -5,7 +5,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from adaptive_eval import __version__
-from adaptive_eval.core.discard_words import rest_on_words
+from adaptive_eval.core.discarded import rest_on_words
 from adaptive_eval.core.forecast import FURTHEST
 from adaptive_eval.core.results import BudgetLine, ModelResult, PairResult, Results, RunForecast, StopVerdict
 from adaptive_eval.errors import without_home

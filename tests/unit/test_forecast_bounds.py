@@ -22,7 +22,7 @@ def test_a_board_of_many_models_is_forecast_from_its_hardest_pairs(models):
     spec = make_spec(models, 60, equivalence=0.02)
     session = drive(Session(spec), coin(means), slots=500, most=30 * models)
     session.results()
-    session._forecast_due = 0
+    session._forecasts.due = 0
     tracemalloc.start()
     forecast = session.forecast()
     peak = tracemalloc.get_traced_memory()[1]
@@ -230,7 +230,7 @@ def test_further_trials_hold_those_in_flight():
     shown = []
     for flying in (0, 10):
         session.ask({"m0": flying, "m1": flying})
-        session._forecast_due = 0
+        session._forecasts.due = 0
         shown.append((sum(session.states.in_flight), session.forecast()))
     (none, before), (some, after) = shown
     assert (none, some) == (0, 20)

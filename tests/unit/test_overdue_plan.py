@@ -119,7 +119,7 @@ def test_the_answer_that_hung_counts_in_its_place_and_decides_as_in_a_replay(spe
     assert replayed.stopped.reason == "resolved"
     for mine, theirs in zip(replayed.results().models, hung.session.results().models, strict=True):
         assert replace(mine, issued=0) == replace(theirs, issued=0)
-    replayed.require_asked((one.key, one.task, one.question) for one in hung.asked)
+    replayed.board.require_asked((one.key, one.task, one.question) for one in hung.asked)
 
 
 def laid_out(session):
@@ -167,7 +167,7 @@ def test_a_round_is_laid_out_again_without_an_answer_that_came_right_after_it():
     hung.tell(TrialOutcome(HUNG, 1))
     hung.key = None
     hung.go()
-    again(hung).require_asked((one.key, one.task, one.question) for one in hung.asked)
+    again(hung).board.require_asked((one.key, one.task, one.question) for one in hung.asked)
 
 
 def test_without_the_decision_a_log_beyond_what_is_laid_out_is_refused():
@@ -214,7 +214,7 @@ def test_an_answer_to_the_same_task_stands_for_it():
     session.tell([TrialOutcome(one.key, 2 if one.task == "other" else 1) for one in there])
     session.overdue([held.key])
     assert len(session.ask(10)) == 10
-    assert session._plan.overdue == {(0, held.key.index): 1}
+    assert session._planner.plan.overdue == {(0, held.key.index): 1}
 
 
 def test_only_a_trial_in_flight_is_overdue():

@@ -10,7 +10,7 @@ import pytest
 import standings_examples as examples
 from session_scripts import calls, coin, drive, make_spec
 
-from adaptive_eval.core import session as core_session
+from adaptive_eval.core import foresight
 from adaptive_eval.core.board import SessionContrasts
 from adaptive_eval.core.foresight import FIRST
 from adaptive_eval.core.results import from_json, to_json
@@ -208,7 +208,7 @@ def driven(monkeypatch, spec, means, seed, *, each_step=False):
     at, advance = [], SessionContrasts.advance
     with monkeypatch.context() as patched:
         if each_step:
-            patched.setattr(core_session, "next_look", lambda comparison: 1)
+            patched.setattr(foresight, "next_look", lambda comparison: 1)
         patched.setattr(SessionContrasts, "advance", lambda self: (at.append(self.reached), advance(self))[1])
         return drive(Session(spec), coin(means, seed=seed, spread=0.1), slots=1), at
 

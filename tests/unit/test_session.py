@@ -3,7 +3,6 @@
 from collections import Counter
 from hashlib import blake2b
 
-import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec, spent
 
@@ -289,30 +288,3 @@ class TestPolicies:
         session.tell([TrialOutcome(one.key, int(said)) for one, said in zip(early, right, strict=True)])
         assert session.stopped is None
         assert session.ask({"m0": 60, "m1": 60}) == []
-
-
-@pytest.mark.parametrize(("goal", "slots"), [("ranking", 1), ("top-k", 20), ("budget", 9)])
-def test_turns_kept_between_asks_change_no_request(goal, slots):
-    """Seed 3: random arrivals, batches, a lost trial now and then, and a model that is dropped."""
-    rng, answer = np.random.default_rng(3), coin([0.9, 0.6, 0.5, 0.2])
-    spec = make_spec(4, 20, goal=goal, k=2, equivalence=0.3, max_passes=3)
-    kept, fresh = Session(spec), Session(spec)
-    fresh._issuer._in_turn = lambda capacity: None
-    waiting, steps = [], 0
-    while kept.stopped is None:
-        requests = kept.ask(slots - len(waiting))
-        assert fresh.ask(slots - len(waiting)) == requests
-        waiting += requests
-        count = rng.integers(min(len(waiting), 9) + 1)
-        done = [waiting.pop(rng.integers(len(waiting))) for _ in range(count)]
-        if done and rng.random() < 0.3:
-            lost = done.pop()
-            for session in (kept, fresh):
-                session.abandon(lost.key, billed=False)
-        steps += len(done)
-        if steps > 100:
-            for session in (kept, fresh):
-                session.stop_model("m1", "refused")
-        outcomes = [TrialOutcome(one.key, answer(one)) for one in done]
-        assert kept.tell(outcomes) == fresh.tell(outcomes)
-    assert kept.stopped == fresh.stopped
