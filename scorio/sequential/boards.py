@@ -392,7 +392,7 @@ class Board:
         fold = self.fold
         limit = np.minimum(far[self.contrasts.first], far[self.contrasts.partner])
         ready = (fold.undecided & (limit > fold.progress)).nonzero()[0]
-        if ready.size == 0:
+        if ready.size == 0 or not fold.needed.any():  # what comes after the call that ended all is not read
             return
         key = fold.progress[ready] * (int(limit.max()) + 1) + limit[ready]
         groups = [ready]

@@ -287,3 +287,16 @@ def test_a_run_in_which_an_answer_hung_is_made_again_as_it_is_stored(tmp_path):
     with RunReader(tmp_path / "copy") as reader:
         assert layouts(reader) == laid_out(session)
         assert replay(reader).results.pairs == found.results.pairs
+
+
+@pytest.mark.parametrize("rule", ["anytime", "exact"])
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_plan_that_has_found_the_best_waits_for_the_answer_that_hangs(rule, seed):
+    """Then some pairs are open that nobody needs, and other answers still come."""
+    options = {"goal": "top-k", "k": 2, "equivalence": 0.1, "max_passes": 60, "rule": rule}
+    hung = Hung(make_spec(4, 30, seed=seed, **options), key=TrialKey("m1", 37))
+    hung.answer = coin((0.2, 0.4, 0.6, 0.9), seed=seed)
+    hung.go()
+    assert hung.session.stopped is None
+    assert hung.end(lost=False).session.stopped.reason == "resolved"
+    assert calls(again(hung)) == calls(hung.session)
