@@ -295,6 +295,7 @@ class Session:
 
     def repeat(self, decision: Decision) -> None:
         """Make a stored stop again, of a model or of the session, that did not follow from outcomes."""
+        self._fill_now()
         if decision.kind == "stop" and decision.verdict in LOOKED_AT:
             replaying, self._replaying = self._replaying, False
             self._decide(now=True)
@@ -310,6 +311,13 @@ class Session:
                 self.states.unusable.add(model)
             if model not in self.states.stopped:
                 self._give_up(model, decision.text, decision.evidence if is_spent else None)
+
+    def _fill_now(self) -> None:
+        """Complete what needed no trial before a stop from outside, which a replay leaves to its end."""
+        determinism = self.board.determinism
+        paused, determinism.paused = determinism.paused, False
+        self.board.absorb()
+        determinism.paused = paused
 
     def stop_model(
         self, name: str, reason: str, *, spent: bool = False, unusable: bool = False

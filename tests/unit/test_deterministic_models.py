@@ -214,3 +214,28 @@ def test_a_greedy_model_is_asked_again_once_its_answer_is_in(greedy):
         session.tell([TrialOutcome(request.key, 1) for request in asked[:3]])
         again = session.ask({"m0": 12})
         assert [request.question for request in again] == [request.question for request in asked[:3]]
+
+
+@pytest.mark.parametrize("seed", [5, 10, 11])
+def test_a_replay_makes_the_calls_that_rest_on_known_answers_before_another_model_stops(seed):
+    """What needs no trial is not in the log, and an open pair with a model that has stopped is lost."""
+    coins, other = coin((0.5, 0.95, 0.3), seed=seed), Session(make_spec(
+        3, 10, seed=seed, deterministic=("m0",), confidence=0.95, max_passes=9))  # fmt: skip
+    session, log, stops = Session(other.spec), [], []
+    while session.stopped is None:
+        asked = session.ask(6)
+        right = [int(one.question[1:]) % 2 if one.key.model == "m0" else coins(one) for one in asked]
+        log.append([TrialOutcome(one.key, worth) for one, worth in zip(asked, right, strict=True)])
+        session.tell(log[-1])
+        if session.states.issued[1] >= 20 and not stops:
+            stops = [one for one in session.stop_model("m1", "gone") if one.kind == "model_stopped"]
+            before = len(log)
+
+    def batches():
+        yield from log[:before]
+        other.repeat(stops[0])
+        yield from log[before:]
+
+    other.replay(batches())
+    assert ("m0", "m1") in {models for models, *_ in calls(session)}
+    assert calls(other) == calls(session)
