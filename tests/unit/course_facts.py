@@ -145,6 +145,34 @@ def result_facts(results: Results) -> Iterator[str]:
         yield f"ahead {record_fact(results.forecast)}"
 
 
+def condensed(facts: Iterable[str]) -> list[str]:
+    """Return a line for each kind of facts: a digest of words and whole numbers, and all figures together."""
+    parts: dict[str, list[str]] = {}
+    for fact in facts:
+        kind = fact.split()[0]
+        if "/" in kind:
+            kind = "pairs"
+        elif " rank=" in fact:
+            kind = "models"
+        parts.setdefault(kind, []).append(fact)
+    found = []
+    for kind, lines in parts.items():
+        figures = [float(one) for line in lines for one in _FIGURE.findall(line)]
+        words = [_FIGURE.sub("~", line) for line in lines]
+        found.append(f"{kind} {len(lines)} {digest(words)} {text(together(figures))}")
+    return found
+
+
+def shortened(facts: Iterable[str]) -> list[str]:
+    """Return the facts with those of models, tasks and budgets in a line for each kind."""
+    kept, others = [], []
+    for fact in facts:
+        of_results = " rank=" in fact or fact.startswith(("task ", "budget ", "results "))
+        (others if of_results else kept).append(fact)
+    return [*kept, *condensed(others)]
+
+
+_FIGURE = re.compile(r"(?<![\w#.])-?\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+)(?![\w.])")
 _NUMBER = re.compile(r"(?<![\w#.])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
 
 

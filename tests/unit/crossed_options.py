@@ -40,8 +40,11 @@ def pairs_of(refused: Refused) -> set[frozenset]:
     return never
 
 
-def covering(options: Options, refused: Refused, known: Sequence[Case] = ()) -> list[Case]:
-    """Return cases in which all values of each two options meet, beginning with those that are known."""
+def covering(options: Options, refused: Refused, known: Sequence[Case] = (), name: str = "") -> list[Case]:
+    """Return cases in which all values of each two options meet, beginning with those that are known.
+
+    Another name leads to others.
+    """
     never = pairs_of(refused)
     wanted = {}
     for first, second in combinations(options, 2):
@@ -65,18 +68,20 @@ def covering(options: Options, refused: Refused, known: Sequence[Case] = ()) -> 
         best: tuple[int, dict[str, str]] = (-1, {})
         for turn in range(30):
             case = dict(sorted(next(iter(wanted))))
-            mixed = {chance("order", len(found), turn, name): name for name in options.keys() - case.keys()}
+            mixed = {
+                chance("order", name, len(found), turn, name): name for name in options.keys() - case.keys()
+            }
             names = [mixed[place] for place in sorted(mixed)]
-            for name in names:
+            for option in names:
                 scores = []
-                for value in options[name]:
-                    new = [frozenset({(name, value), item}) for item in case.items()]
+                for value in options[option]:
+                    new = [frozenset({(option, value), item}) for item in case.items()]
                     if never.isdisjoint(new):
-                        rank = chance("value", len(found), turn, name, value)
+                        rank = chance("value", name, len(found), turn, option, value)
                         scores.append((sum(pair in wanted for pair in new), rank, value))
                 if not scores:
                     break
-                case[name] = max(scores)[2]
+                case[option] = max(scores)[2]
             if case.keys() == options.keys():
                 gain = sum(pair in wanted for pair in map(frozenset, combinations(case.items(), 2)))
                 best = max(best, (gain, case), key=lambda one: one[0])
@@ -123,6 +128,8 @@ COURSES: Options = {
     "dropped": ("none", "failed", "spent", "unusable"),
     "equivalence": ("near", "none", "wide"),
     "passes": ("six", "three", "endless"),
+    "size": ("small", "large"),
+    "answers": ("apart", "near"),
     "models": ("three", "two", "four"),
     "family": ("holm", "pair"),
     "ties": ("pair", "family"),
@@ -162,7 +169,10 @@ SCALES: Mapping[str, tuple[tuple[float, ...], ...]] = {
     "right": ((0.0, 1.0),), "graded": ((-2.0, 0.0, 2.0),), "uneven": ((1.0, 0.0, 0.3, 0.5),),
     "numbers": (ScoreRange((1.0, 10.0)),), "mixed": ((0.0, 1.0), (0.0, 1.0, 3.0)),
 }  # fmt: skip
-MEANS = {2: (0.9, 0.35), 3: (0.95, 0.6, 0.2), 4: (0.97, 0.7, 0.65, 0.15)}
+MEANS = {
+    "near": {2: (0.9, 0.35), 3: (0.95, 0.6, 0.2), 4: (0.97, 0.7, 0.65, 0.15)},
+    "apart": {2: (0.98, 0.05), 3: (0.99, 0.5, 0.02), 4: (0.99, 0.66, 0.35, 0.02)},
+}
 BUDGETS = {
     "none": BudgetSpec(), "trials": BudgetSpec(trials=170), "tokens": BudgetSpec(tokens=13_000),
     "usd": BudgetSpec(usd=0.5), "parts": BudgetSpec(prompt_tokens=9_000, completion_tokens=6_000),
@@ -223,7 +233,7 @@ def models_of(of: Case) -> tuple[ModelSpec, ...]:
 def tasks_of(of: Case) -> tuple[TaskSpec, ...]:
     found = []
     for number, size in enumerate(SIZES[of["tasks"]]):
-        if of["target"] != "benchmark":
+        if of["target"] != "benchmark" or of["size"] == "large":
             size *= 3
         scales = SCALES[of["scores"]]
         groups = tuple(f"c{place * place % 7}" for place in range(size))
@@ -274,10 +284,14 @@ def references_of(of: Case, tasks: Sequence[TaskSpec]) -> tuple[ReferenceSpec, .
         for task in tasks:
             places = np.arange(len(task.questions))
             if of["stored"] == "with-lost":
-                lost[task.name] = (places % 4 == 0) * 2
+                lost[task.name] = (places % 4 == 0) * 2 + (places % 5 == 2)
             if of["stored"] == "alike":
                 alike[task.name] = (places % 3 == 1) * 2
         counts = {task.name: table_of(task, name, mean, 4) for task in tasks}
+        for table in counts.values():
+            if of["stored"] == "with-lost":
+                table[2::5] = 0  # it has no answer to these, and was not asked the last
+                table[-1] = 0
         found.append(ReferenceSpec(name, counts, "a file", lost, alike))
     return tuple(found)
 
@@ -290,7 +304,7 @@ def prior_of(tasks: Sequence[TaskSpec]) -> PriorSpec:
 
 def category(task: TaskSpec, mean: float, question: tuple, trial: tuple) -> int:
     """Return the category of an answer: of a hard question it is worse."""
-    right = min(max(mean + 0.3 * (chance("hard", question) - 0.5), 0.02), 0.98)
+    right = min(max(mean + 0.3 * (chance("hard", question) - 0.5), 0.0), 1.0)
     draw, part = chance("draw", trial), chance("part", trial)
     if task.numbers:
         return int(25_200 * min(max(right + 0.6 * (draw - 0.5), 0.0), 1.0))

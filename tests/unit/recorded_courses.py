@@ -9,7 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from course_facts import asked_fact, decision_fact, first_difference, moment, result_facts
+from course_facts import (
+    asked_fact,
+    condensed,
+    decision_fact,
+    first_difference,
+    moment,
+    result_facts,
+    shortened,
+)
 from crossed_options import (
     COURSES,
     MEANS,
@@ -28,11 +36,11 @@ from crossed_options import (
 from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.one_look import AnswerCounts, OneLook
 from adaptive_eval.core.results import Decision
-from adaptive_eval.core.session import Session
+from adaptive_eval.core.session import LOOKED_AT, Session
 from adaptive_eval.core.spec import BudgetSpec, SessionSpec
 from adaptive_eval.trial import COPY_REASON, LAID_OUT, Missing, TrialOutcome, TrialRequest, Usage
 
-MOST_TRIALS = 420
+MOST_TRIALS = 320
 """Trials after which a course is ended from outside."""
 
 
@@ -41,6 +49,7 @@ class Course:
 
     def __init__(self, case: Case) -> None:
         self.case = {name: case.get(name, values[0]) for name, values in COURSES.items()}
+        self.name = plain(self.case, COURSES)
         self.session = Session(spec_of(case))
         self.tasks = {task.name: task for task in self.session.spec.tasks}
         self.asked: list[TrialRequest] = []
@@ -50,14 +59,25 @@ class Course:
         self.held: dict[TrialRequest, int] = {}  # answers that hang, with the number of those told before
         self.failed: Counter = Counter()  # requests of trials that may have been billed and left no answer
         self.told = 0
+        self.noted = 0  # decisions that were looked at for the log
         self.due = {"asked": 8, "seen": 40}
 
     def run(self) -> list[str]:
         """Run it to its end; return what is recorded."""
+        self.go()
+        results = self.session.results()
+        self.facts.append(asked_fact(self.asked))
+        self.facts += map(decision_fact, self.session.decisions)
+        self.facts.append(f"end {moment(results)}")
+        return [*self.facts, *result_facts(results)]
+
+    def go(self) -> None:
+        """Run it to its end."""
         for turn in range(10**4):
             if self.session.stopped is not None:
                 break
             self.ask()
+            self.note_stops()
             if self.session.stopped is not None:
                 break
             batch = self.ready(turn)
@@ -65,11 +85,6 @@ class Course:
             self.meddle(turn)
             self.look()
         self.tell_late()
-        self.facts.append(asked_fact(self.asked))
-        self.facts += map(decision_fact, self.session.decisions)
-        self.results = self.session.results()
-        self.facts += result_facts(self.results)
-        return self.facts
 
     def ask(self) -> None:
         free: int | dict[str, int] = 12 - len(self.flying)
@@ -91,31 +106,33 @@ class Course:
         delivery = self.case["delivery"]
         if delivery == "overdue":
             for one in self.flying:
-                if one.key.model != "m1" and chance("hangs", one.key) < 0.04 and one not in self.held:
+                if (
+                    one.key.model != "m1"
+                    and chance("hangs", self.name, one.key) < 0.04
+                    and one not in self.held
+                ):
                     self.held[one] = self.told
         late = [one for one, since in self.held.items() if self.told - since > 60]
         ready = [one for one in self.flying if one not in self.held or one in late]
         if not ready:
             ready = list(self.flying)
         if delivery == "shuffled":
-            ready.sort(key=lambda one: chance("turn", one.key, turn // 3))
-        count = {"single": 1, "shuffled": 1 + turn % 5}.get(delivery, len(ready))
-        if delivery == "overdue":
-            count = 3
-        return ready[:count]
+            ready.sort(key=lambda one: chance("turn", self.name, one.key, turn // 3))
+        counts = {"single": 1 if turn < 60 else 9, "shuffled": 1 + turn % 7, "overdue": 4}
+        return ready[: counts.get(delivery, len(ready))]
 
     def tell(self, batch: Sequence[TrialRequest]) -> None:
         outcomes = []
         for request in batch:
             if (
                 self.case["failed"] == "none"
-                or chance("fails", request.key) > 0.08
+                or chance("fails", self.name, request.key) > 0.08
                 or self.failed[request.key]
             ):
                 outcomes.append(self.outcome(request))
                 continue
             self.failed[request.key] += 1
-            if chance("again", request.key) > 0.5:
+            if chance("again", self.name, request.key) > 0.5:
                 self.session.abandon(request.key, billed=True)
                 self.flying.remove(request)
                 self.held.pop(request, None)
@@ -139,15 +156,15 @@ class Course:
         """Return the answer to a request, which follows from its key alone."""
         key, lost, noise = request.key, self.case["lost"], self.case["noise"]
         place = int(key.model[1:])
-        fate = chance("fate", key)
-        mean = MEANS[len(self.session.spec.models)][place]
+        fate = chance("fate", self.name, key)
+        mean = MEANS[self.case["answers"]][len(self.session.spec.models)][place]
         trial: tuple = (key.model, key.index)
-        same = noise.startswith("greedy") and chance("flip", trial) > 0.05
+        same = noise.startswith("greedy") and chance("flip", self.name, trial) > 0.05
         if self.session.spec.models[place].deterministic:
             same = noise != "claim-fails" or key.index <= 30
         if same:
             trial = (key.model, request.task, request.question)
-        usage = Usage(20 + int(request.question[1:]) % 9, int(5 + 50 * chance("long", trial)), 4)
+        usage = Usage(20 + int(request.question[1:]) % 9, int(5 + 50 * chance("long", self.name, trial)), 4)
         shares = {"some": 0.07, "of-one": 0.4 * (place == 1), "first": 0.9 * (key.index < 12 and place == 0)}
         discarded: tuple = ()
         if lost in ("given-up", "redrawn") and fate < 0.12:
@@ -156,9 +173,11 @@ class Course:
             return Missing(key, "timeout", Usage(20, 0), discarded)
         if lost == "copies" and fate < 0.15 and request.repeat:
             return Missing(key, COPY_REASON, usage)
-        worth = category(self.tasks[request.task], mean, (key.model, request.task, request.question), trial)
+        worth = category(
+            self.tasks[request.task], mean, (key.model, request.task, request.question), (self.name, *trial)
+        )
         again = lost in ("repeated", "vouched") and fate < 0.3 and request.repeat > 0
-        text = worth + 10 * (place if again else int(1e6 * chance("text", trial)))
+        text = worth + 10 * (place if again else int(1e6 * chance("text", self.name, trial)))
         return TrialOutcome(key, worth, usage, text, repeats=again, discarded=discarded)
 
     def meddle(self, turn: int) -> None:
@@ -166,17 +185,25 @@ class Course:
         if self.case["dropped"] != "none" and self.told >= 100 and not self.session.states.stopped:
             kind = self.case["dropped"]
             if self.session.stopped is None:
-                seen = len(self.session.decisions)
                 self.session.stop_model("m1", kind, spent=kind == "spent", unusable=kind == "unusable")
-                self.log += [one for one in self.session.decisions[seen:] if one.kind == "model_stopped"]
                 self.case = {**self.case, "dropped": "none"}
+                self.note_stops()
         if self.case["resumed"] == "yes" and self.told >= 75 and self.session.stopped is None:
             self.case = {**self.case, "resumed": "no"}
             self.session = again(self.session, self.log, self.failed, 7)
+            self.noted = len(self.session.decisions)
             self.flying, self.held = [], {}
             self.facts.append(f"resumed {moment(self.session.results())}")
         if self.told >= MOST_TRIALS:
             self.session.end("interrupted")
+        self.note_stops()
+
+    def note_stops(self) -> None:
+        """Put stops from outside, which a replay does not find in the answers, at their place in the log."""
+        for one in self.session.decisions[self.noted :]:
+            if one.kind == "model_stopped" or one.verdict in ("interrupted", *LOOKED_AT):
+                self.log.append(one)
+        self.noted = len(self.session.decisions)
 
     def look(self) -> None:
         if self.told >= self.due["seen"]:
@@ -240,7 +267,7 @@ def look_facts(case: Case) -> list[str]:
     facts = []
     for name, table in (("", answers), ("all-asked ", answers.asked_of_all())):
         found = OneLook(spec, table).results()
-        facts += [name + moment(found)] if name else result_facts(found)
+        facts += [f"results {name}{moment(found)}", *condensed(result_facts(found))]
     return facts
 
 
@@ -249,7 +276,7 @@ def tables_of(case: Case, spec: SessionSpec) -> AnswerCounts:
     of = {name: case.get(name, values[0]) for name, values in LOOKS.items()}
     shape = (len(spec.names), spec.questions)
     number, lost, total = np.zeros(shape, int), np.zeros(shape, int), np.zeros(shape)
-    means = (*MEANS[len(spec.models)], 0.4, 0.8)
+    means = (*MEANS["near"][len(spec.models)], 0.4, 0.8)
     for row, name in enumerate(spec.names):
         for task, columns in zip(spec.tasks, spec.columns, strict=True):
             for place, question in enumerate(task.questions):
@@ -296,14 +323,14 @@ def label_facts(case: Case) -> list[str]:
     of = {name: case.get(name, values[0]) for name, values in LABELS.items()}
     asked = {name: of[name] for name in of if name in COURSES} | {"goal": "budget", "passes": "endless"}
     course = Course(asked | {"budget": "tokens"})
-    course.run()
+    course.go()
     spec = replace(spec_of({name: of[name] for name in of if name in COURSES}), budget=BudgetSpec(trials=400))
     found = again(Session(replace(spec, labels=record_of(of, course))), course.log, {}, 50)
     facts = [decision_fact(one) for one in found.decisions]
     results = found.results()
     assert results.judge_alone is not None
     known = [one for one in result_facts(results) if not one.startswith("budget")]
-    facts += [*known, f"alone {moment(results.judge_alone)}"]
+    facts += [f"results {moment(results)}", *condensed(known), f"alone {moment(results.judge_alone)}"]
     facts.append(asked_fact(found.ask(20)))
     return facts
 
@@ -349,7 +376,8 @@ def record_of(of: Case, course: Course) -> LabelRecord:
 
 FILE = Path(__file__).parents[1] / "data" / "recorded_courses.txt"
 KINDS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
-    "courses": (COURSES, REFUSED, lambda case: Course(case).run()),
+    "courses": (COURSES, REFUSED, lambda case: shortened(Course(case).run())),
+    "further": (COURSES, REFUSED, lambda case: condensed(Course(case).run())),
     "looks": (LOOKS, LOOKS_REFUSED, look_facts),
     "labels": (LABELS, LABELS_REFUSED, label_facts),
 }
@@ -383,7 +411,7 @@ def write() -> None:
         lines.append(
             f"# {kind} of " + " x ".join(f"{name} {len(values)}" for name, values in options.items())
         )
-        for case in covering(options, refused, known):
+        for case in covering(options, refused, known, kind):
             written = f"case {plain(case, options)}".strip()
             facts = facts_of(case)
             before = old.get((kind, written))
