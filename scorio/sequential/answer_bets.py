@@ -34,15 +34,13 @@ from scorio.arrays import AT_ONCE, Bools, Floats, Ints
 from scorio.sequential.cells import Cells
 from scorio.sequential.clusters import ON_CLUSTERS, RATES
 from scorio.sequential.contrasts import Target
-from scorio.sequential.evidence import log_mean
+from scorio.sequential.evidence import least, log_mean
 from scorio.sequential.moments import Mark
 from scorio.sequential.pairs import running
 from scorio.sequential.trial_sequence import RunSequence
 
 ON_ANSWERS: Final = 0.2
 """Share of the stake of a pair that is bet on answers (docs/measurements.md: .1 and .3 do about as well)."""
-ON_QUESTIONS: Final = ON_CLUSTERS
-"""The same where questions are a sample, which enter as clusters do."""
 FEW: Final = 2
 """Questions of a run up to which bets on answers alone decide: a variance says too little of so few."""
 
@@ -89,12 +87,8 @@ def expected_log_bets(lead: ArrayLike, squares: ArrayLike) -> Floats:
 
 def least_lead(squares: Floats, level: float) -> Floats:
     """Return the least Σ d at which expected log winnings reach `level`, given Σ d²."""
-    below, above = np.zeros(squares.shape), np.maximum(squares, 4.0 * level + 16.0)
-    for _ in range(24):
-        middle = 0.5 * (below + above)
-        reached = expected_log_bets(middle, squares) >= level
-        below, above = np.where(reached, below, middle), np.where(reached, middle, above)
-    return above
+    most = np.maximum(squares, 4.0 * level + 16.0)
+    return least(lambda lead: expected_log_bets(lead, squares) >= level, np.zeros(squares.shape), most)
 
 
 def bet_steps(steps: ArrayLike, questions: int, first_round: float = inf, *, sample: bool = False) -> Floats:
@@ -126,6 +120,18 @@ def bet_steps(steps: ArrayLike, questions: int, first_round: float = inf, *, sam
 def has_answer_bets(questions: int) -> bool:
     """Return whether answers to so many questions are bet on: two of them move together too often."""
     return questions > FEW
+
+
+def answers_share(questions: int, *, sample: bool) -> float:
+    """Return the share of the stake of a pair that is bet on answers to so many questions, or a `sample`.
+
+    Questions that are a sample enter as clusters do.
+    """
+    if questions <= FEW:
+        return 1.0
+    if sample:
+        return ON_CLUSTERS
+    return ON_ANSWERS
 
 
 class AnswerBets:
@@ -212,11 +218,7 @@ class AnswerBets:
     @property
     def share(self) -> float:
         """Share of the stake of a pair that is bet."""
-        if self.run_sequence.questions <= FEW:
-            return 1.0
-        if self._by_question:
-            return ON_QUESTIONS
-        return ON_ANSWERS
+        return answers_share(self.run_sequence.questions, sample=self._by_question)
 
     def read(self, pairs: Ints, start: int, stop: int) -> Winnings:
         """Read pairs on to step `stop`; return their winnings after steps ``start .. stop-1``.

@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike
 
 from scorio.arrays import AT_ONCE, Bools, Floats, Integers, Ints, floats
 from scorio.sequential.cells import Cells
-from scorio.sequential.clusters import ON_CLUSTERS
+from scorio.sequential.clusters import ON_CLUSTERS, RATES
 from scorio.sequential.contrasts import Target
 from scorio.sequential.control import StoredAnswers, control
 from scorio.sequential.evidence import FLOOR, MIXTURE
@@ -50,8 +50,8 @@ from scorio.sequential.moments import Mark
 from scorio.sequential.trial_bets import MOST, TrialBets, worst_lead
 from scorio.sequential.trial_sequence import RunSequence
 
-SIZES: Final = 16
-"""Differences above the number that are bet on, and below it."""
+SIZES: Final = RATES.size // 2
+"""Differences above the number that are bet on, and below it: as many as rates of other bets."""
 SMALLEST: Final = 0.004
 """The smallest of them."""
 BY_QUESTION: Final = 1.0 - ON_CLUSTERS

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio.arrays import Bools, Floats
-from scorio.sequential.answer_bets import FEW, ON_QUESTIONS
+from scorio.sequential.answer_bets import answers_share
 from scorio.sequential.betting import most_winnings
 from scorio.sequential.clusters import ON_CLUSTERS, RATES
 from scorio.sequential.contrasts import Contrasts
@@ -133,10 +133,8 @@ class Sample:
             guard = self._guarded(kappa)
         least = self._left * (guard + 1.0 / self.worth.sum())
         now = float(log_evidence(1.0, least, margin))
-        questions = sum(float(size.sum()) for size in self.sizes)
-        share = ON_QUESTIONS
-        if questions <= FEW:
-            share = 1.0
+        questions = int(sum(size.sum() for size in self.sizes))
+        share = answers_share(questions, sample=True)
         of_question = [weight / size.sum() for weight, size in zip(self.weights, self.sizes, strict=True)]
         if self.clustered:
             share = 0.0

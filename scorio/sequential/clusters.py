@@ -20,10 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from scorio.arrays import Bools, Floats, Integers
 from scorio.sequential.cells import Cells
 from scorio.sequential.evidence import log_mean
+from scorio.sequential.trial_bets import MOST
 
 ON_CLUSTERS = 0.9
 """Share of the stake of a pair that is bet on clusters of questions."""
-_RATES = 0.99 * np.sin(np.pi * (np.arange(16) + 0.5) / 32.0) ** 2
+_RATES = MOST * np.sin(np.pi * (np.arange(16) + 0.5) / 32.0) ** 2
 RATES = np.concatenate([_RATES, -_RATES])
 """λ of the bets, in equal parts: dense near 0 for many clusters, and near 1 for few."""
 

@@ -13,18 +13,19 @@ References
    Annals of Statistics 49 (2021).
 """
 
+from collections.abc import Callable
 from math import log
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scorio.arrays import Floats, floats
+from scorio.arrays import Bools, Floats, floats
 
 MIXTURE: Final = ((0.75, 0.05), (0.25, 0.2))
 """(weight, standard deviation τ) of the mixture over true differences."""
 MIN_TRIALS: Final = 10
-"""No call before each model has answered this many trials."""
+"""No call before each model has answered this many trials: of fewer units no spread is known."""
 GUARD: Final = log(20.0)
 """Continuity term κ of a variance at the 5 % level: as if so many more differences had been as large as they
 can be. A run takes ln(1/level) for the strictest level that it reads evidence at: an e-value cannot depend on
@@ -40,6 +41,15 @@ FLOOR: Final = 1e-15
 """Smallest variance, so that no division by zero can follow from identical answers."""
 ROUNDING: Final = 1e-9
 """Differences of scores, shares and chances below it are rounding."""
+
+
+def least(reached: Callable[[Floats], Bools], below: Floats, above: Floats) -> Floats:
+    """Return the least values that reach something, to a ten-millionth of the way between two bounds."""
+    for _ in range(24):
+        middle = 0.5 * (below + above)
+        enough = reached(middle)
+        below, above = np.where(enough, below, middle), np.where(enough, middle, above)
+    return above
 
 
 def log_mean(logs: Floats) -> Floats:

@@ -16,6 +16,7 @@ from scorio.arrays import AT_ONCE, Floats, Integers, floats
 from scorio.eval._inputs import Missing, read_categories, read_question_weights
 from scorio.sequential._permutations import p_within_questions
 from scorio.sequential._recorded import Range, ReadOutcomes, counted, read_each
+from scorio.sequential.evidence import MIN_TRIALS
 from scorio.sequential.one_look import WeightedMean, weighted_mean
 from scorio.sequential.one_look_result import FixedTest
 
@@ -23,8 +24,6 @@ EQUAL_MEANS = "equal mean scores"
 EXCHANGEABLE: Final = "exchangeable on every question"
 EQUAL_ON_EVERY: Final = "equal on every question"
 Null: TypeAlias = Literal["exchangeable on every question", "equal on every question"]
-FEW_QUESTIONS = 10
-"""Questions below which the signs of their differences have too few patterns for a small p-value."""
 FEW_UNITS = 50
 """Units below which percentiles of a bootstrap cover less than they say: .86 to .90 at 95 %."""
 
@@ -262,7 +261,8 @@ def permutation_test(
     d = _differences(given)
     if null is None:
         repeated = min(model.values.shape[1] for model in given.models) > 1
-        few = d.size < FEW_QUESTIONS and repeated and clusters is None
+        # The signs of fewer differences have too few patterns for a small p-value.
+        few = d.size < MIN_TRIALS and repeated and clusters is None
         null = EQUAL_ON_EVERY if few else EXCHANGEABLE
     one_of("null", null, get_args(Null))
     units = d.size

@@ -39,12 +39,12 @@ class VerdictCode:
 
     OPEN = 0
     BETTER = 1
-    WORSE = -1
+    WORSE = -BETTER  # the sign of the difference
     TIE = 2
 
 
-STEP_BITS = 24
-"""A moment is a log position, then a step: several steps of a contrast may fall on one position."""
+STEP_BITS = np.iinfo(np.int32).bits
+"""A moment is a log position, then a step, half of its bits each: several steps may fall on one position."""
 NEVER = np.iinfo(np.int64).max
 
 

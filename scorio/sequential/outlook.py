@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio.arrays import Bools, Floats, Ints
-from scorio.sequential.answer_bets import ON_ANSWERS, ON_QUESTIONS, bet_steps, least_lead
+from scorio.sequential.answer_bets import answers_share, bet_steps, least_lead
 from scorio.sequential.answers import Answers
 from scorio.sequential.boards import Board
 from scorio.sequential.cells import Cells
@@ -28,6 +28,7 @@ from scorio.sequential.evidence import (
     MIN_TRIALS,
     MIXTURE,
     confidence_radius,
+    least,
     log_evidence_above,
     measured_radius,
     tie_boundary,
@@ -174,9 +175,7 @@ class OpenContrasts(Contrasts):
         now, then = (bet_steps(one, *kind, sample=scores.population) for one in (self.steps, steps))
         with np.errstate(invalid="ignore"):
             squares = self.squares[:, None] * then / np.maximum(now, 1.0)[:, None]
-            share = ON_ANSWERS
-            if scores.population:
-                share = ON_QUESTIONS
+            share = answers_share(scores.questions, sample=scores.population)
             lead = least_lead(np.nan_to_num(squares), level - log(share))
         return np.where(np.isnan(squares), np.inf, lead / (self.stake * then))
 
@@ -409,12 +408,12 @@ def _radius(variance: Floats, level: float, equivalence: float | None) -> Floats
 def _least_enough(variance: Floats, level: float, equivalence: float) -> Floats:
     """Return the least difference at which a model is good enough, interpolated."""
     logs, points = _points(variance)
-    below, above = np.full(MOMENTS, -equivalence), np.full(MOMENTS, 2.0)
-    for _ in range(24):  # to a ten-millionth
-        middle = 0.5 * (below + above)
-        reached = log_evidence_above(middle, np.exp(points), equivalence) >= level
-        below, above = np.where(reached, below, middle), np.where(reached, middle, above)
-    return np.asarray(np.interp(logs, points, above))
+    found = least(
+        lambda difference: log_evidence_above(difference, np.exp(points), equivalence) >= level,
+        np.full(MOMENTS, -equivalence),
+        np.full(MOMENTS, 2.0),
+    )
+    return np.asarray(np.interp(logs, points, found))
 
 
 def _points(variance: Floats) -> tuple[Floats, Floats]:
