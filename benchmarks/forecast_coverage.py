@@ -1,13 +1,14 @@
 """Measure how often the forecast of a running session holds, on boards of coins and on recorded outcomes.
 
     python benchmarks/forecast_coverage.py [--data DIR] [--models 2 5 8 20] [--boards 40] [--top K]
-        [--seed 1]
+        [--flips SHARE] [--seed 1]
 
 Every board runs to its end, and is asked for its forecast at 10, 30 and 60 % of the trials that it then took.
 Printed are the share of boards whose 80 % interval of further trials holds those that came, with its standard
 error, the shares below and above it, the median of actual over forecast trials, and the median and longest
-milliseconds of a forecast. With `--top` the goal is the best K models. DIR holds npz files with R: models x
-questions x trials of 0 and 1, -1 for none.
+milliseconds of a forecast. With `--top` the goal is the best K models, with `--flips` coins are models at
+temperature 0, of whose answers this share is another. DIR holds npz files with R: models x questions x trials
+of 0 and 1, -1 for none.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--models", type=int, nargs="*", default=[2, 5, 8, 20])
     parser.add_argument("--boards", type=int, default=40)
     parser.add_argument("--top", type=int)
+    parser.add_argument("--flips", type=float)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     goal = GoalSpec("ranking") if options.top is None else GoalSpec("top-k", k=options.top)
@@ -45,7 +47,7 @@ def main() -> None:
     for models in options.models:
         for questions, margin, passes in ((30, 0.1, 60), (300, 0.05, 10)):
             found = [
-                coins(models, questions, margin, passes, options.seed + n, goal)
+                coins(models, questions, margin, passes, options.seed + n, goal, options.flips)
                 for n in range(options.boards)
             ]
             show(f"{models} coins, {questions} questions", found)
@@ -58,21 +60,25 @@ def main() -> None:
 
 
 def coins(
-    models: int, questions: int, margin: float, passes: int, seed: int, goal: GoalSpec
+    models: int,
+    questions: int,
+    margin: float,
+    passes: int,
+    seed: int,
+    goal: GoalSpec,
+    flips: float | None = None,
 ) -> list[tuple[float, ...]]:
     """Run a board of coins whose means are spread by chance."""
     rng = np.random.default_rng([seed, models, questions])
     means = rng.uniform(0.3, 0.8, models)
     chances = biased_coins(means, questions, seed=rng, correlation=0.5).p
-    return run(
-        models,
-        questions,
-        margin,
-        passes,
-        seed,
-        lambda model, question, _: rng.random() < chances[model, question],
-        goal,
-    )
+    if flips is not None:
+        chances = np.where(rng.random(chances.shape) < chances, 1.0 - flips, flips)
+
+    def answer(model: int, question: int, number: int) -> int:
+        return int(rng.random() < chances[model, question])
+
+    return run(models, questions, margin, passes, seed, answer, goal, greedy=flips is not None)
 
 
 def usable(table: np.ndarray) -> np.ndarray:
@@ -98,11 +104,19 @@ def recorded(table: np.ndarray, models: int, seed: int, goal: GoalSpec) -> list[
 
 
 def run(
-    models: int, questions: int, margin: float, passes: int, seed: int, answer: Answer, goal: GoalSpec
+    models: int,
+    questions: int,
+    margin: float,
+    passes: int,
+    seed: int,
+    answer: Answer,
+    goal: GoalSpec,
+    *,
+    greedy: bool = False,
 ) -> list[tuple[float, ...]]:
     """Return share of the trials, actual further trials, low, median, high and milliseconds at each look."""
     spec = SessionSpec(
-        tuple(ModelSpec(f"m{model}") for model in range(models)),
+        tuple(ModelSpec(f"m{model}", greedy=greedy) for model in range(models)),
         (TaskSpec("t", tuple(f"q{question}" for question in range(questions))),),
         goal,
         stopping=StoppingSpec(equivalence=margin, max_passes=passes),

@@ -191,7 +191,8 @@ class Cells:
 
     def without_copies(self, path: PathBlock, models: Integers, start: int, stop: int) -> PathBlock:
         """Return :meth:`path` of some models as if answers that may be copies were some."""
-        return self._copies.reading(path, models, [slice(start, stop)] * len(models))
+        read = self._copies.reading(path, models, [slice(start, stop)] * len(models))
+        return self._flips.trusted(read, models)
 
     def left_of(self, references: Integers) -> Floats:
         """Return :meth:`scorio.sequential.copies.Copies.left` of models that were loaded, shape (4, I)."""
@@ -461,7 +462,8 @@ class Cells:
     def latest_without_copies(self) -> PathBlock:
         """Return :meth:`latest` as if answers that may be copies were some."""
         last = [slice(steps - 1, steps) for steps in np.maximum(self.progress, 1).tolist()]
-        return self._copies.reading(self.latest(), np.arange(self.models), last)
+        models = np.arange(self.models)
+        return self._flips.trusted(self._copies.reading(self.latest(), models, last), models)
 
     def forget(self, before: int) -> None:
         """Allow the per-step quantities before step `before` to be dropped; counts and categories stay."""

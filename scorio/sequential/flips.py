@@ -6,6 +6,7 @@ most, whatever the scores. d is bounded from above by an e-process over repeats,
 any time.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from math import exp, inf, log
 
@@ -13,12 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scorio.arrays import Floats, Integers
+from scorio.sequential.moments import ENOUGH_NOISE, PathBlock
 
 SHARES = {0.0: 0.5, 0.2: 0.125, 0.4: 0.125, 0.6: 0.125, 0.8: 0.125}
 """Alternatives to a chance d, as shares of it, with the weights of the mixture: half on no flips at all."""
-
-TRUSTED = 1e3
-"""Σ n v of a noise that needs no more trials to be trusted, at any later time that is foreseen."""
 
 
 @lru_cache(maxsize=100_000)
@@ -130,7 +129,12 @@ class Flips:
         return limits
 
     def apply(self, models: Integers, sums: Floats, limits: Floats) -> None:
-        """Hold the noise w of rows (w, u, G, …) to its limits, which are to be trusted (G)."""
+        """Hold the noise w of rows (w, u, G, …) to its limits, which are to be trusted: G is enough."""
         chosen = self.measured[models]
         sums[0, chosen] = np.maximum(sums[0, chosen], limits[chosen])
-        sums[2, chosen] = np.maximum(sums[2, chosen], TRUSTED)
+        sums[2, chosen] = np.maximum(sums[2, chosen], ENOUGH_NOISE)
+
+    def trusted(self, path: PathBlock, models: Integers) -> PathBlock:
+        """Return a path of some models with the noise of those that are limited as trusted as before."""
+        least = np.where(self.measured[models], ENOUGH_NOISE, 0.0)
+        return replace(path, g=np.maximum(path.g, least[:, None]))

@@ -27,6 +27,7 @@ from scorio.sequential.evidence import (
     FLOOR,
     MIN_TRIALS,
     MIXTURE,
+    ROUNDING,
     confidence_radius,
     least,
     log_evidence_above,
@@ -215,7 +216,8 @@ class OpenContrasts(Contrasts):
         seen = (1.0 - trust) * between + trust * (within + kappa / steps**2)
         # Little noise has been seen: the larger of it and of that of uniform priors, as for two models.
         guarded = np.minimum(between, np.maximum(within, uniform))
-        within = np.where((least * steps >= ENOUGH_NOISE) | (one <= 0.0), seen, guarded)
+        trusted = least * steps >= ENOUGH_NOISE - ROUNDING
+        within = np.where(trusted | (one <= 0.0), seen, guarded)
         unasked = scores.unasked(asked)
         return np.maximum(unasked * between + (1.0 - unasked) * within, FLOOR)
 
