@@ -17,6 +17,8 @@ from course_facts import (
     moment,
     result_facts,
     shortened,
+    text,
+    together,
 )
 from crossed_options import (
     COURSES,
@@ -32,7 +34,10 @@ from crossed_options import (
     plain,
     spec_of,
 )
+from recorded_graders import GRADERS, GRADERS_REFUSED, grader_facts
+from recorded_runs import RUNS, RUNS_REFUSED, run_facts
 
+from adaptive_eval.core.by_labels import label_look
 from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.one_look import AnswerCounts, OneLook
 from adaptive_eval.core.results import Decision
@@ -40,7 +45,7 @@ from adaptive_eval.core.session import LOOKED_AT, Session
 from adaptive_eval.core.spec import BudgetSpec, SessionSpec
 from adaptive_eval.trial import COPY_REASON, LAID_OUT, Missing, TrialOutcome, TrialRequest, Usage
 
-MOST_TRIALS = 320
+MOST_TRIALS = 260
 """Trials after which a course is ended from outside."""
 
 
@@ -177,8 +182,8 @@ class Course:
             self.tasks[request.task], mean, (key.model, request.task, request.question), (self.name, *trial)
         )
         again = lost in ("repeated", "vouched") and fate < 0.3 and request.repeat > 0
-        text = worth + 10 * (place if again else int(1e6 * chance("text", self.name, trial)))
-        return TrialOutcome(key, worth, usage, text, repeats=again, discarded=discarded)
+        digest_of_text = worth + 10 * (place if again else int(1e6 * chance("text", self.name, trial)))
+        return TrialOutcome(key, worth, usage, digest_of_text, repeats=again, discarded=discarded)
 
     def meddle(self, turn: int) -> None:
         """Do what comes from outside: a model that fails, a kill and another start, an end."""
@@ -254,6 +259,8 @@ LOOKS: Options = {
     "stored": ("none", "one", "two"),
     "family": ("holm", "pair"),
     "confidence": ("high", "low"),
+    "size": ("small", "large"),
+    "answers": ("apart", "near"),
 }
 """The options of looks at tables of answers."""
 
@@ -276,7 +283,7 @@ def tables_of(case: Case, spec: SessionSpec) -> AnswerCounts:
     of = {name: case.get(name, values[0]) for name, values in LOOKS.items()}
     shape = (len(spec.names), spec.questions)
     number, lost, total = np.zeros(shape, int), np.zeros(shape, int), np.zeros(shape)
-    means = (*MEANS["near"][len(spec.models)], 0.4, 0.8)
+    means = (*MEANS[of["answers"]][len(spec.models)], 0.4, 0.8)
     for row, name in enumerate(spec.names):
         for task, columns in zip(spec.tasks, spec.columns, strict=True):
             for place, question in enumerate(task.questions):
@@ -322,7 +329,7 @@ def label_facts(case: Case) -> list[str]:
     """Return what labels of some answers decide."""
     of = {name: case.get(name, values[0]) for name, values in LABELS.items()}
     asked = {name: of[name] for name in of if name in COURSES} | {"goal": "budget", "passes": "endless"}
-    course = Course(asked | {"budget": "tokens"})
+    course = Course(asked | {"budget": "trials"})
     course.go()
     spec = replace(spec_of({name: of[name] for name in of if name in COURSES}), budget=BudgetSpec(trials=400))
     found = again(Session(replace(spec, labels=record_of(of, course))), course.log, {}, 50)
@@ -332,7 +339,20 @@ def label_facts(case: Case) -> list[str]:
     known = [one for one in result_facts(results) if not one.startswith("budget")]
     facts += [f"results {moment(results)}", *condensed(known), f"alone {moment(results.judge_alone)}"]
     facts.append(asked_fact(found.ask(20)))
+    facts.append(f"labels {text(together(judge_figures(found)))}")
     return facts
+
+
+def judge_figures(session: Session) -> Iterator[float | None]:
+    """Yield what labels say of the judge, and how many more would decide each pair."""
+    spec = session.spec
+    assert spec.labels is not None
+    look = label_look(spec, session.board, spec.labels)
+    for first in range(len(spec.models)):
+        yield from look.biases([first])
+        for second in range(first):
+            yield from look.biases([first, second])
+            yield look.share_for(first, second, 3.0)
 
 
 def record_of(of: Case, course: Course) -> LabelRecord:
@@ -380,6 +400,8 @@ KINDS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
     "further": (COURSES, REFUSED, lambda case: condensed(Course(case).run())),
     "looks": (LOOKS, LOOKS_REFUSED, look_facts),
     "labels": (LABELS, LABELS_REFUSED, label_facts),
+    "graders": (GRADERS, GRADERS_REFUSED, grader_facts),
+    "runs": (RUNS, RUNS_REFUSED, run_facts),
 }
 """What is crossed: options, what is refused, and what a case leads to."""
 
