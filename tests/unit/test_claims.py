@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from math import log
 from types import SimpleNamespace
 
@@ -14,8 +15,18 @@ import adaptive_eval
 from adaptive_eval.build.replay import replay
 from adaptive_eval.core.results_table import columns_of
 from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import GoalSpec, ReferenceSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.run.claims import AtLeast, NotWorse, _session, at_least, check, not_worse, results_of
+from adaptive_eval.run.claims import (
+    AtLeast,
+    NotWorse,
+    _claims_of,
+    _session,
+    at_least,
+    check,
+    not_worse,
+    results_of,
+)
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.store.reader import RunReader
 from scorio import rank, sequential
@@ -90,6 +101,18 @@ def test_the_goal_and_the_check_are_one_function(tmp_path):
     adaptive_eval.assert_not_worse(found, "new", than="old")
     with pytest.raises(AssertionError, match=r"^bad is worse than old by more than 0.1"):
         adaptive_eval.assert_not_worse(tmp_path / "run", "bad", than="old")
+
+
+@pytest.mark.parametrize("model", ["m0", "old"])
+def test_the_claims_of_a_goal_are_the_contrasts_of_its_run(model):
+    """Those about references too, but for two of them, whose trials are all in."""
+    goals = (GoalSpec("not-worse", model=model, margin=0.1), GoalSpec("threshold", value=0.5))
+    stored = tuple(ReferenceSpec(name, {"t": np.ones((3, 2), dtype=int)}) for name in ("old", "older"))
+    spec = replace(make_spec(2, 3), goal=GoalSpec("all", goals=goals), references=stored)
+    found = [(pair.first, pair.second) for pair in Session(spec).results().pairs]
+    claims = [(one.model, getattr(one, "than", "0.5")) for one in _claims_of(spec)]
+    assert claims == found
+    assert len(claims) == {"m0": 5, "old": 4}[model]
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,11 @@ from adaptive_eval.core.by_labels import label_look, results_by_labels
 from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.errors import UsageError
 from adaptive_eval.run.label_choice import LabelChoices
+from adaptive_eval.run.label_files import KnownAnswer, LabelFile
 from adaptive_eval.store.cells import OutcomeColumns
-from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome, Usage
+from adaptive_eval.trial import COPY_REASON, Missing, TrialKey, TrialOutcome, Usage
 from scorio.sequential.clusters import RATES
 
 NAMES, ENDS, STEPS = ("a", "b", "same"), (-1.0, 3.0), 56
@@ -280,3 +282,18 @@ def test_a_pair_needs_more_labels_only_above_the_evidence_it_has(read):
     assert evidence > 0.2
     assert look.share_for(0, 2, 0.99 * evidence) == pytest.approx(have)
     assert have < look.share_for(0, 2, 1.05 * evidence) < 0.8
+
+
+@pytest.mark.parametrize("rows", [("", 3.0), (3.0, ""), ("", 3.0, ""), (3.0, 3.0), ("", "")])
+def test_of_rows_about_one_answer_the_one_that_is_filled_in_counts(tmp_path, rows):
+    key, file = TrialKey("a", 4), tmp_path / "labels.csv"
+    file.write_text("id,score,pi\n" + "".join(f"x,{score},0.5\n" for score in rows), "utf-8")
+    read = LabelFile({"x": key}, {key: KnownAnswer("t", "q", 0.5)}, {"t": (0.0, 5.0)}).read
+    (label,) = read(file)
+    assert (label.key, label.score, label.chance) == (key, 3.0 if 3.0 in rows else None, 0.5)
+    file.write_text(file.read_text("utf-8") + "x,4.0,0.5\n", "utf-8")
+    if 3.0 in rows:
+        with pytest.raises(UsageError, match=f"line {len(rows) + 2}: this answer has another score on line"):
+            read(file)
+    else:
+        assert [one.score for one in read(file)] == [4.0]

@@ -9,13 +9,14 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.goals import make_goal, rank_ranges
+from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ReferenceSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import ConfigError
 from adaptive_eval.options.decisions import read_goal
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.simulate.assumptions import means_for
-from adaptive_eval.stops import ENDED_FIRST, FAILED, LOST, REACHED
+from adaptive_eval.stops import ENDED_FIRST, ENDPOINTS, FAILED, INTERRUPTED, LOST, REACHED, STOPS
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.verdicts import established, rank_column
 from scorio.sequential.evidence import log_evidence_above, log_evidence_of_claim
@@ -62,6 +63,17 @@ def test_a_claim_that_fails_comes_before_the_budget_of_another():
     results = drive(Session(spec_of(3, trials=160)), coin((0.95, 0.9, 0.05))).results()
     assert [pair.verdict for pair in results.pairs] == ["open", "worse"]
     assert (results.stop.reason, results.exit_code) == ("budget", FAILED)
+
+
+def test_a_claim_that_fails_comes_before_every_end_that_does_not_hide_it():
+    """Also before a budget that was the goal."""
+    found = drive(Session(spec_of()), coin((0.9, 0.5))).results()
+    codes = {
+        why: replace(found, stop=StopVerdict(why, evidence={"is_goal": True})).exit_code for why in STOPS
+    }
+    hiding = {"endpoints": ENDPOINTS, "unusable": ENDPOINTS, "interrupted": INTERRUPTED}
+    assert codes == dict.fromkeys(STOPS, FAILED) | hiding
+    assert replace(found, stop=None).exit_code == INTERRUPTED
 
 
 def test_a_run_whose_lost_answers_could_turn_its_claims_ends_as_lost():

@@ -24,7 +24,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.accounts import QuestionAccount, several_answers, suspect
 from adaptive_eval.views.decision_sentences import describe
-from adaptive_eval.views.details import MOST, ScorePoint, WatchedCourse
+from adaptive_eval.views.details import MOST, ScorePoint, WatchedCourse, moment_of
 from adaptive_eval.views.files import models_csv
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.page import to_html, to_markdown
@@ -284,6 +284,20 @@ def test_a_course_takes_in_what_is_new_and_stays_bounded(tmp_path):
     assert times == sorted(set(times))
     assert times[0] == examples.STARTED
     assert len(times) > MOST // 4
+
+
+@pytest.mark.parametrize("number", [8, 90])
+def test_a_moment_keeps_the_contrasts_that_evidence_decides_of_many_the_open_ones_nearest_to_it(number):
+    results = examples.midrun()
+    one = replace(results.pairs[0], verdict="open", threshold=4.0, kind="pair")
+    pairs = [replace(one, first=f"m{place}", evidence=0.01 * place) for place in range(number)]
+    pairs[3] = replace(pairs[3], verdict="better", evidence=5.0)
+    measured = replace(one, first="m1", second="width 0.1", kind="width", evidence=3.0)
+    moment = moment_of(examples.snapshot_of(replace(results, pairs=(*pairs, measured)), 1.0))
+    kept = {name for name, _ in moment.pairs}
+    assert kept == {f"m{place}" for place in (range(8) if number == 8 else range(30, 90))}
+    assert {second for _, second in moment.pairs} == {one.second}
+    assert moment.pairs["m5" if number == 8 else "m50", one.second].open
 
 
 def test_its_last_moment_is_what_the_session_knew(summary, tmp_path):

@@ -11,6 +11,7 @@ from adaptive_eval.core.spec import GoalSpec, ReferenceSpec
 from adaptive_eval.simulate import GivenChances, simulate
 from adaptive_eval.trial import COPY_REASON, Missing, TrialKey
 from adaptive_eval.views.decision_sentences import describe
+from adaptive_eval.views.verdicts import rank_column
 from scorio.sequential.foresight import Foresight
 
 
@@ -147,6 +148,15 @@ def test_a_reference_can_be_the_baseline():
     named = {decision.evidence.get("reference") for decision in session.decisions if decision.kind == "pair"}
     assert named == {"old"}
     assert session.stopped.reason == "resolved"
+
+
+@pytest.mark.parametrize(("models", "baseline", "said"), [(1, "m0", "compared"), (2, "old", "baseline")])
+def test_a_new_model_is_compared_with_references_and_they_have_a_verdict_each(models, baseline, said):
+    stored = {"old": 0.5} if models == 2 else {"old": 0.5, "other": 0.05}
+    spec = against(make_spec(models, 60, goal="baseline", model=baseline), **stored)
+    results = drive(Session(spec), coin([0.95, 0.05])).results()
+    others = {"m0": "better", "m1": "worse", "old": "worse", "other": "worse"}
+    assert dict(rank_column(results).of) == {name: others[name] for name in spec.names} | {baseline: said}
 
 
 def test_goals_about_single_models_leave_references_out():

@@ -110,6 +110,16 @@ def test_options_come_in_every_shape(tmp_path, row, fields):
     assert task.render(question)[0].content == "?\nA. red\nB. blue"
 
 
+def test_of_columns_of_options_only_the_last_may_be_empty(tmp_path):
+    """Those behind one that is left out would have other letters than the target's."""
+    columns = {"choices": ["one", "two", "three"]}
+    rows = [{"input": f"{n}?", "target": "B", "one": "red", "two": "blue"} for n in range(3)]
+    rows[0]["three"], rows[1]["three"], rows[2] = "", None, {**rows[2], "two": "", "three": "green"}
+    task = load_task("t", write(tmp_path, "q.jsonl", rows[:2]), fields=columns)
+    assert [one.choices for one in task.questions] == [("red", "blue")] * 2
+    assert "line 3: the field 'two' is empty" in message_of(write(tmp_path, "r.jsonl", rows), fields=columns)
+
+
 def test_limit_and_shuffle_depend_on_ids_and_seed_only(tmp_path):
     rows = [{"id": n, "input": f"{n}?", "target": n} for n in range(50)]
     file, reverse = write(tmp_path, "f.jsonl", rows), write(tmp_path, "r.jsonl", rows[::-1])
@@ -306,6 +316,15 @@ def test_worked_examples_follow_the_system_message_and_are_not_asked(file, asked
         Message("user", "Q: 4 + 4?"),
     )
     assert task.content_hash != load_task("t", file, **asked).content_hash
+
+
+@pytest.mark.parametrize(("limit", "worked"), [(1, ["b", "c"]), (2, ["c"])])
+def test_worked_examples_of_the_same_rows_are_those_that_are_not_asked(file, limit, worked):
+    few = {"count": len(worked), "answer": "{target}", "dataset": str(file)}
+    task = load_task("t", file, few_shot=few, limit=limit)
+    said = [(row["input"], row["target"]) for row in ROWS if row["id"] in worked]
+    assert [one.content for one in task.examples] == [text for both in said for text in both]
+    assert ids(task) == [row["id"] for row in ROWS[:limit]]
 
 
 def test_a_conversation_is_asked_as_given(tmp_path):
