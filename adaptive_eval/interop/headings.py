@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -45,6 +45,9 @@ _NO_ANSWER = ("", "na", "n/a", "nan", "null", "none", "-", "–", "—")
 
 _NUMBER = re.compile(r"([-+]?\d*[.,]?\d+) *(%?)")
 
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
+"""A number whose comma may be a decimal one or part thousands, where a score may be that high."""
+
 _ROWS_READ = 200
 _MOST_LISTED = 10
 
@@ -58,6 +61,7 @@ class Headings:
     models: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     words: str = ""  # how such a table is read, for a person
+    by_subject: bool = False  # whether its column category names subjects, not what an answer is worth
 
     def single(self, row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield the trials of a row; itself, if a row is a trial."""
@@ -94,10 +98,12 @@ def read_headings(
     """
     first: Mapping[str, Any] = next(iter(rows), {})
     found = _named_columns(first, given)
+    if "category" in found and _names_subjects(rows, found["category"]):
+        return _by_subject(rows, given, scores, named=named)
     taken = {*found.values(), *given.values()}
     if any(name in found or name in given for name in VERDICTS) or named:
         return Headings(_differing(found))
-    verdicts = [name for name in first if name not in taken and _holds_verdicts(rows, name, scores)]
+    verdicts = [name for name in first if name not in taken and holds_verdicts(rows, name, scores)]
     if len(verdicts) < 2:
         return Headings(_differing(found))
     if "model" not in found and "model" not in given:
@@ -120,6 +126,20 @@ def read_headings(
     return Headings(_differing(found), questions=tuple(verdicts), words=words)
 
 
+def _by_subject(
+    rows: Sequence[Mapping[str, Any]], given: Mapping[str, str], scores: ScoreRange | None, *, named: bool
+) -> Headings:
+    """Return what a table holds whose column category names subjects: what the others hold, by themselves."""
+    others = [{name: row[name] for name in row if plain_heading(str(name)) != "category"} for row in rows]
+    read = read_headings(others, given, scores, named=named)
+    worth = _named_columns(next(iter(others), {}), given)
+    verdicts = {name: worth[name] for name in VERDICTS if name in worth}
+    if read.models or read.questions:
+        verdicts = {"score": "score"}
+    words = "; ".join(filter(None, [read.words, "the category is a subject, and not read"]))
+    return replace(read, columns={**read.columns, **verdicts}, words=words, by_subject=True)
+
+
 def verdict_of(cell: Any, scores: ScoreRange | None) -> Any:
     """Return what the cell of a verdict says: words as 0 or 1, a share for a percentage, None for nothing.
 
@@ -136,7 +156,8 @@ def verdict_of(cell: Any, scores: ScoreRange | None) -> Any:
     if text in _NO_ANSWER or text in WORDS:
         return WORDS.get(text)
     match = _NUMBER.fullmatch(text)
-    if match is None:
+    has_thousands = scores is not None and scores[1] >= 1_000.0
+    if match is None or (has_thousands and _THOUSANDS.fullmatch(text)):
         return cell
     number = float(match[1].replace(",", "."))
     is_share = bool(match[2]) and (scores is None or scores[1] <= 1.0)
@@ -176,6 +197,12 @@ def sample_of(rows: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return list(islice(rows, _ROWS_READ))
 
 
+def metric_column(row: Mapping[str, Any], given: Mapping[str, str]) -> str | None:
+    """Return the column that names the metric of each row, if the heading of one says so."""
+    named = (name for name in row if plain_heading(str(name)) in ("metric", "metric_name"))
+    return next((name for name in named if isinstance(row[name], str) and name not in given.values()), None)
+
+
 def _named_columns(row: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
     """Return our columns that the headings name, from ours to the file's; those given are not looked for."""
     headings: dict[str, str] = {}
@@ -209,7 +236,15 @@ def _identity(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[s
     return {}
 
 
-def _holds_verdicts(rows: Sequence[Mapping[str, Any]], name: str, scores: ScoreRange | None) -> bool:
+def _names_subjects(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    """Tell whether a column has only words that are no verdicts, as the subjects of a benchmark are."""
+    cells = [verdict_of(row.get(name), None) for row in rows]
+    words = [cell for cell in cells if cell is not None]
+    return bool(words) and all(isinstance(word, str) and word.strip()[:1].isalpha() for word in words)
+
+
+def holds_verdicts(rows: Sequence[Mapping[str, Any]], name: str, scores: ScoreRange | None) -> bool:
+    """Tell whether all cells of a column are verdicts or scores in the range, and some cell is there."""
     low, high = scores or (0.0, 1.0)
     values = [verdict_of(row.get(name), scores) for row in rows]
     given = [value for value in values if value is not None]

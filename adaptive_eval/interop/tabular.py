@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -45,8 +46,16 @@ from adaptive_eval.interop.found import (
     json_value,
     reading,
 )
-from adaptive_eval.interop.headings import Headings, listed, outside, read_headings, sample_of, verdict_of
+from adaptive_eval.interop.headings import (
+    Headings,
+    listed,
+    outside,
+    read_headings,
+    sample_of,
+    verdict_of,
+)
 from adaptive_eval.interop.run_tables import parts_of
+from adaptive_eval.interop.verdict_rows import chosen_rows, of_metric, require_plain_category, require_range
 from adaptive_eval.simulate.recorded import NO_TRIAL
 from adaptive_eval.store.codec import moment
 from adaptive_eval.tasks.rows import Row, ending_of, opened, stream_rows, uncompressed
@@ -71,16 +80,25 @@ def table_log(path: Path, choices: Choices) -> Log:
     """
     data = json_object(path) if _holds_object(path) else None
     known = TABLE if choices.columns else _recognised(path, data)
+    only = None
+    if known is TABLE:
+        rows = (row.values for row in _rows(path, data, choices.columns) if isinstance(row, Row))
+        only = chosen_rows(path, rows, choices)
+    if only is not None:
+        choices = replace(choices, metric=None)
     identity = str((data or {}).get(known.identity) or "")
-    headings = Headings({}) if known is not TABLE else _headings(path, data, choices)
-    table = _Table(path, known, choices, headings)
+    headings = Headings({}) if known is not TABLE else _headings(path, data, choices, only)
+    table = _Table(path, known, choices, headings, only)
     notes = (Coded("outcomes/columns", f"{path.name}: {headings.words}"),) if headings.words else ()
     return Log(path, known.name, lambda: table.pieces(data), identity, numbered=known is TABLE, notes=notes)
 
 
-def _headings(path: Path, data: Mapping[str, Any] | None, choices: Choices) -> Headings:
+def _headings(
+    path: Path, data: Mapping[str, Any] | None, choices: Choices, only: tuple[str, str] | None
+) -> Headings:
     """Return what the columns of a table hold, and refuse one in which that cannot be told."""
-    read = (row.values for row in _rows(path, data, choices.columns) if isinstance(row, Row))
+    kept = of_metric(_rows(path, data, choices.columns), only)
+    read = (row.values for row in kept if isinstance(row, Row))
     rows, given = sample_of(read), choices.columns
     if not rows:
         return Headings({})
@@ -91,9 +109,14 @@ def _headings(path: Path, data: Mapping[str, Any] | None, choices: Choices) -> H
             f"{path}: {len(found.models):,} columns hold verdicts and would be as many models; at most "
             f"{_MOST_MODELS:,} can be compared. Name the columns that are meant: --map score=COLUMN,…"
         )
+    is_said = {*VERDICTS} & given.keys() or "after_stop" in rows[0] or found.by_subject
+    if not (is_said or choices.range or choices.metric or choices.scorer):
+        require_plain_category(path, rows, choices, found)
     here = {*rows[0], *found.columns, *given}
+    if found.by_subject:
+        here.discard("category")
     if choices.range is None and choices.metric is None and not here & {"category", "correct"}:
-        _require_range(path, rows, given.get("score") or found.columns.get("score") or "score")
+        require_range(path, rows, given.get("score") or found.columns.get("score") or "score")
     lacking = []
     if not (here & {*VERDICTS} or found.models or found.questions or choices.metric or choices.scorer):
         lacking.append("score")
@@ -117,16 +140,6 @@ def _headings(path: Path, data: Mapping[str, Any] | None, choices: Choices) -> H
             f"{listed(rows[0])}; say which it is: --map {options}{more}"
         )
     return found
-
-
-def _require_range(path: Path, rows: Sequence[Mapping[str, Any]], name: str) -> None:
-    """Refuse scores of another range than 0 to 1 that is not given."""
-    ends = outside(rows, name)
-    if ends is not None:
-        raise OutcomesError(
-            f"{path}: the scores in {name!r} go from {ends[0]:g} to {ends[1]:g}, and a score is from 0 to 1. "
-            "If they have another range, say it, such as --range 1,10 or --range 0,100"
-        )
 
 
 def files_in(folder: Path) -> Iterator[Path]:
@@ -208,8 +221,16 @@ def _holds_object(path: Path) -> bool:
 class _Table:
     """Reads the rows of one file of one format."""
 
-    def __init__(self, path: Path, known: Format, choices: Choices, headings: Headings) -> None:
+    def __init__(
+        self,
+        path: Path,
+        known: Format,
+        choices: Choices,
+        headings: Headings,
+        only: tuple[str, str] | None = None,  # the column of metrics, and the one that is read
+    ) -> None:
         self._path = path
+        self._only = only
         self._known = known
         self._headings = headings
         self._columns = {**headings.columns, **(choices.columns or known.columns)}
@@ -231,7 +252,7 @@ class _Table:
         if self._known.rows:
             rows = self._made(data)
         else:
-            rows = _rows(self._path, data, self._columns)
+            rows = of_metric(_rows(self._path, data, self._columns), self._only)
         first = next(rows, None)
         if first is None:
             yield Flaw("", "the file has no rows")

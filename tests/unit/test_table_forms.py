@@ -135,3 +135,70 @@ def test_output_items_of_openais_evals_as_pages_and_as_lines(tmp_path):
     ):
         assert recorded.questions[0] == ("eval_1", "k0")
         assert recorded.categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
+
+
+def three_subjects(number):
+    return ("algebra", "law", "gsm8k")[number % 3]
+
+
+@pytest.mark.parametrize("form", ["long", "wide", "Category"])
+def test_a_category_that_is_a_subject_is_no_verdict(form, tmp_path):
+    """Tables of MMLU and its kind have a column category with the subject of each question."""
+    path = tmp_path / "table.csv"
+    if form == "wide":
+        rows = [f"q{n},{three_subjects(n)},{a},{b}" for n, (a, b) in enumerate(PAIRS)]
+        path.write_text(lines("question,category,new,old", *rows))
+    else:
+        head = f"model,question,{'category' if form == 'long' else form},correct"
+        path.write_text(lines(head, *(f"{m},q{n},{three_subjects(n)},{v}" for m, n, v in LONG)))
+    recorded = read_recorded([path])
+    assert recorded.categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
+    assert "category is a subject" in recorded.warnings[0]
+
+
+def test_a_category_alone_that_is_a_subject_lacks_a_score(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(lines("model,question,category", *(f"{m},q{n},{three_subjects(n)}" for m, n, _ in LONG)))
+    with pytest.raises(OutcomesError, match="--map score="):
+        read_recorded([path])
+
+
+def test_categories_that_say_something_else_than_the_verdict_are_refused(tmp_path):
+    """The number of a subject was read as what an answer is worth, and named another winner."""
+    path = tmp_path / "table.csv"
+    rows = [f"{m},q{n},{n % 2},{v}" for m, n, v in LONG]
+    path.write_text(lines("model,question,category,correct", *rows))
+    with pytest.raises(OutcomesError, match="--map category=category or --map correct=correct"):
+        read_recorded([path])
+    for name, expected in (("correct", [[*NEW], [*OLD]]), ("category", [[0, 1, 0, 1]] * 2)):
+        recorded = read_recorded([path], Choices(columns={name: name}))
+        assert recorded.categories[:, :, 0].tolist() == expected
+    path.write_text(lines("model,question,category,correct", *(f"{m},q{n},{v},{v}" for m, n, v in LONG)))
+    assert read_recorded([path]).categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
+    path.write_text(
+        lines("question,category,new,old", *(f"{n},{n % 2},{a},{b}" for n, (a, b) in enumerate(PAIRS)))
+    )
+    with pytest.raises(OutcomesError, match="new, old are models"):
+        read_recorded([path])
+
+
+def test_a_row_a_metric_needs_the_metric(tmp_path):
+    """Two metrics of each answer were read as two answers, and their mean as the score."""
+    path = tmp_path / "table.csv"
+    rows = [
+        f"{m},q{n},{metric},{value}" for m, n, v in LONG for metric, value in (("em", v), ("toxicity", 0))
+    ]
+    path.write_text(lines("model,question,metric,value", *rows))
+    with pytest.raises(OutcomesError, match="em, toxicity; choose one with --metric"):
+        read_recorded([path])
+    assert read_recorded([path], Choices(metric="em")).categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
+    path.write_text(lines("model,question,metric,value", *(f"{m},q{n},m{n % 2},{v}" for m, n, v in LONG)))
+    assert read_recorded([path]).categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
+
+
+def test_a_comma_that_may_part_thousands_is_refused(tmp_path):
+    """1,600 was read as 1.6 and lost to 700."""
+    path = tmp_path / "table.csv"
+    path.write_text(lines("model;question;score", *(f"{m};q{n};{'1,600' if v else 700}" for m, n, v in LONG)))
+    with pytest.raises(OutcomesError, match="'1,600' is not a score"):
+        read_recorded([path], Choices(range=ScoreRange((0.0, 2000.0))))
