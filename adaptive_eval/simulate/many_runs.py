@@ -248,7 +248,7 @@ class _Job:
 
     def __call__(self, seed: np.random.SeedSequence) -> list[RunOutcome]:
         of_sequence, of_answers, of_latency = seed.spawn(3)
-        drawn_seed = int(of_sequence.generate_state(1, np.uint64)[0] >> 1)
+        drawn_seed = int(of_sequence.generate_state(1, np.uint64)[0]) >> 1
         specs = [replace(spec, seed=drawn_seed) for spec in self.specs]
         answers, truth = drawn_from(self.answers, specs[0], of_answers)
         if self.fast:

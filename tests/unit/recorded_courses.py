@@ -47,12 +47,15 @@ from adaptive_eval.trial import COPY_REASON, LAID_OUT, Missing, TrialOutcome, Tr
 
 MOST_TRIALS = 260
 """Trials after which a course is ended from outside."""
+SHORT = 170
+"""The same of further courses."""
 
 
 class Course:
     """A session on its way, with what was asked and told."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, most: int = MOST_TRIALS) -> None:
+        self.most = most
         self.case = {name: case.get(name, values[0]) for name, values in COURSES.items()}
         self.name = plain(self.case, COURSES)
         self.session = Session(spec_of(case))
@@ -199,7 +202,7 @@ class Course:
             self.noted = len(self.session.decisions)
             self.flying, self.held = [], {}
             self.facts.append(f"resumed {moment(self.session.results())}")
-        if self.told >= MOST_TRIALS:
+        if self.told >= self.most:
             self.session.end("interrupted")
         self.note_stops()
 
@@ -397,7 +400,7 @@ def record_of(of: Case, course: Course) -> LabelRecord:
 FILE = Path(__file__).parents[1] / "data" / "recorded_courses.txt"
 KINDS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
     "courses": (COURSES, REFUSED, lambda case: shortened(Course(case).run())),
-    "further": (COURSES, REFUSED, lambda case: condensed(Course(case).run())),
+    "further": (COURSES, REFUSED, lambda case: condensed(Course(case, SHORT).run())),
     "looks": (LOOKS, LOOKS_REFUSED, look_facts),
     "labels": (LABELS, LABELS_REFUSED, label_facts),
     "graders": (GRADERS, GRADERS_REFUSED, grader_facts),
