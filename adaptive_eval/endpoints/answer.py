@@ -346,7 +346,7 @@ def _completion(
     **common: Any,
 ) -> Completion:
     """Return the answer of a choice; `common` are the fields that all answers of a request share."""
-    finish_reason = _text(choice.get("finish_reason"), redact)
+    finish_reason = _text(choice.get("finish_reason"), redact).lower()
     if finish_reason in _ABORTED:
         raise TransientEndpointError(f"the server broke the answer off ({finish_reason})", kind="aborted")
     of_prompt = body.get("prompt_logprobs", choice.get("prompt_logprobs"))

@@ -3,9 +3,11 @@
 import multiprocessing
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from pathlib import Path
 
 
@@ -34,7 +36,16 @@ def process_pool(workers: int | Executor) -> Iterator[Executor]:
 
 def _begin(environment: dict[str, str], folder: Path, path: list[str]) -> None:
     """Give a process what its caller has now: the fork server keeps what there was when it began."""
+    threading.Thread(target=_end_with_caller, daemon=True).start()
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
     sys.path[:] = path
+
+
+def _end_with_caller() -> None:
+    """End this process when its caller has, which a signal may kill: it would wait for work for ever."""
+    caller = multiprocessing.parent_process()
+    if caller is not None:
+        wait([caller.sentinel])
+        os._exit(1)

@@ -362,7 +362,7 @@ class _Copy:
         self.counts["trials"] += 1
         usage = Usage(*trial.get("tokens", (0, 0)))
         completion = Completion(
-            trial.get("text", ""), trial.get("finish_reason", ""), usage, trial.get("latency", 0.0)
+            trial.get("text", ""), trial.get("finish_reason", "").lower(), usage, trial.get("latency", 0.0)
         )
         known = levels.weights
         signals: dict[str, Any] = {}

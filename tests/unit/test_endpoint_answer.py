@@ -85,6 +85,7 @@ def test_what_is_no_completion_is_refused_by_its_kind(data, kind, status):
 def test_other_ends_of_an_answer_are_kept():
     for word in ("stop", "length", "content_filter", "tool_calls"):
         assert read(body({"content": "x"}, finish_reason=word)).finish_reason == word
+        assert read(body({"content": "x"}, finish_reason=word.upper())).finish_reason == word
 
 
 @pytest.mark.parametrize(("usage", "tokens"), SHOWN["usages"])

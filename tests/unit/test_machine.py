@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import shutil
+import subprocess
 import sys
 from collections import namedtuple
 from pathlib import Path
@@ -164,3 +165,26 @@ def test_a_later_pool_has_the_environment_and_the_folder_of_its_time(tmp_path, m
     with process_pool(1) as pool:
         assert pool.submit(os.getenv, "SET_LATER").result() == "yes"
         assert pool.submit(os.getcwd).result() == str(tmp_path)
+
+
+POOL = """
+import time
+from adaptive_eval.executors.processes import process_pool
+if __name__ == "__main__":
+    with process_pool(2) as pool:
+        list(pool.map(time.sleep, [0.0, 0.0]))
+        print("begun", flush=True)
+        time.sleep(600)
+"""
+
+
+def test_processes_end_when_their_caller_is_killed(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(POOL)
+    with subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout.readline() == "begun\n"
+        process.kill()
+        # Nothing is left that might write.
+        assert process.communicate(timeout=60.0)[0] == ""
