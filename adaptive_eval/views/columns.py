@@ -92,6 +92,10 @@ def _more_trials(row: PairRow) -> str:
     return f"{short(trials.median)} ({range_words(trials)})"
 
 
+def _verdict_of(row: PairRow) -> str:
+    return verdict_words(row.pair.verdict, row.equivalence, row.pair.kind, needed=row.pair.needed)
+
+
 def _colour(row: PairRow) -> str:
     verdict = row.pair.verdict
     if verdict == "worse":
@@ -142,7 +146,7 @@ PAIRS: tuple[Column[PairRow], ...] = (
         key="verdict",
         unit=Unit.VERDICT,
         value=lambda row: row.pair.verdict,
-        text=lambda row: verdict_words(row.pair.verdict, row.equivalence, row.pair.kind),
+        text=_verdict_of,
         kind=_colour,
         outlets=FILES | PAIRS_TABLE,
         meaning="`better` (`first` is, or the claim holds), `worse` (or the claim fails), `tie` or `open`",
@@ -150,10 +154,10 @@ PAIRS: tuple[Column[PairRow], ...] = (
     Column(
         key="words",
         unit=Unit.WORDS,
-        value=lambda row: verdict_words(row.pair.verdict, row.equivalence, row.pair.kind),
+        value=_verdict_of,
         outlets=JSON,
         meaning="the same in words: `separated`, `above`, `below`, `tied within ±ε`, `measured`, `not "
-        "resolved`",
+        "resolved`, `not needed`",
     ),
     Column(
         key="needed",

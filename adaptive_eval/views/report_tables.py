@@ -227,7 +227,8 @@ class ReportTables:
         if pair is None:
             return Cell(text="", classes="self")
         sign, words = _SIGNS[pair.verdict]
-        verdict = verdict_words(pair.verdict, self.summary.results.equivalence, pair.kind)
+        equivalence = self.summary.results.equivalence
+        verdict = verdict_words(pair.verdict, equivalence, pair.kind, needed=pair.needed)
         figures = f"{difference_words(pair, digits)} {span_words(pair, digits)}"
         whole = f"{self.names[pair.first]} − {self.names[pair.second]}: {verdict}, {figures}"
         return Cell(text=sign, hidden=words, classes=pair.verdict, whole=whole)

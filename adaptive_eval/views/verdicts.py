@@ -186,8 +186,10 @@ def tie_words(equivalence: float | None) -> str:
     return f"tied within ±{trimmed(equivalence)}"
 
 
-def verdict_words(verdict: str, equivalence: float | None = None, kind: ContrastKind = "pair") -> str:
-    """Return a contrast's verdict in words.
+def verdict_words(
+    verdict: str, equivalence: float | None = None, kind: ContrastKind = "pair", *, needed: bool = True
+) -> str:
+    """Return a contrast's verdict in words; `needed` tells whether the goal needs it.
 
     Examples
     --------
@@ -195,6 +197,8 @@ def verdict_words(verdict: str, equivalence: float | None = None, kind: Contrast
     ('separated', 'tied within ±0.05', 'not resolved')
     >>> verdict_words("worse", kind="threshold"), verdict_words("tie", 0.05, "width")
     ('below', 'measured')
+    >>> verdict_words("open", needed=False)
+    'not needed'
     """
     if kind == "width" and verdict != "open":
         return "measured"
@@ -207,7 +211,7 @@ def verdict_words(verdict: str, equivalence: float | None = None, kind: Contrast
     if verdict == "tie":
         return tie_words(equivalence)
     if verdict == "open":
-        return "not resolved"
+        return "not resolved" if needed else "not needed"
     return "separated"
 
 

@@ -119,6 +119,16 @@ def test_every_column_holds_what_its_key_names(table):
     assert written == WORDS.get(table, {})
 
 
+@pytest.mark.parametrize("needed", [True, False])
+def test_an_open_pair_that_the_goal_does_not_need_is_no_unresolved_one(needed):
+    row = columns.PairRow(replace(PAIR, verdict="open", needed=needed), 0.05, AHEAD)
+    shown = {column.key: column for column in columns.PAIRS}
+    said = shown["words"].value(row)
+    assert said == shown["verdict"].written(row)
+    assert ("needed" in said) != needed
+    assert ("resolved" in said) == needed
+
+
 # A run of two tasks with lost, late, cut off and empty answers, given up draws and answers after the stop.
 
 
