@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from adaptive_eval.endpoints.failures import at, from_answer, malformed
 from adaptive_eval.endpoints.redaction import REDACTED, Redactor, storable
 from adaptive_eval.errors import TransientEndpointError
-from adaptive_eval.trial import Completion, Usage
+from adaptive_eval.trial import CUT_OFF, Completion, Usage
 
 _FIELDS = ("reasoning_content", "reasoning", "thinking")
 """DeepSeek, SGLang, llama.cpp and earlier vLLM; vLLM and OpenRouter; Ollama."""
@@ -252,7 +252,7 @@ def whole_usage(usage: Usage, finish_reasons: Sequence[str], limit: int | None) 
     >>> whole_usage(Usage(10, 70), ["length", "length", "stop"], limit=32)
     Usage(prompt_tokens=10, completion_tokens=70, cached_tokens=0)
     """
-    met_limit = sum(reason == "length" for reason in finish_reasons) * (limit or 0)
+    met_limit = sum(reason in CUT_OFF for reason in finish_reasons) * (limit or 0)
     if usage.completion_tokens == 0 or usage.completion_tokens >= met_limit:
         return usage
     return replace(usage, completion_tokens=usage.completion_tokens * len(finish_reasons))

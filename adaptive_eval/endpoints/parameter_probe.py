@@ -114,7 +114,7 @@ def judge_limit(answer: Completion) -> Finding:
             said = f"{len(answer.text)} characters"
         words = f"an answer of {said} came although {TOKENS} tokens were the limit: no budget can be held"
         return Finding("max_tokens", "ignored", words)
-    if answer.finish_reason == "length":
+    if answer.cut_off:
         return Finding("max_tokens", "honoured")
     return Finding("max_tokens", "unknown", "the answer ended before the limit")
 
@@ -172,7 +172,7 @@ def judge_n(answers: Answers, *, varied: bool) -> Finding:
     if varied and answers[0].text == answers[1].text:
         return Finding("n", "ignored", "both answers of a request are the same: ask for one answer at a time")
     tokens = sum(answer.usage.completion_tokens for answer in answers)
-    if tokens and all(answer.finish_reason == "length" for answer in answers) and tokens <= TOKENS:
+    if tokens and all(answer.cut_off for answer in answers) and tokens <= TOKENS:
         words = "the usage counts the tokens of one answer only: ask for one answer at a time"
         return Finding("n", "ignored", words)
     return Finding("n", "honoured")

@@ -266,7 +266,7 @@ class JudgeScorer(JudgeScorerConfig, ModelGradedScorer):
 def _unusable(reply: Completion, limit: int) -> str:
     """Return that a judgement cannot be read, with the reply."""
     said = f"gave no usable judgement in {_TRIES} requests; its last reply: {_shown(reply.text)}"
-    if reply.finish_reason == "length":
+    if reply.cut_off:
         return f"{said}, cut off by the scorer's max_tokens, {limit:,}: raise it"
     return f"{said}. It ignores response_format: use a server that obeys a JSON schema"
 

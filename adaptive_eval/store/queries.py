@@ -5,6 +5,7 @@ import sqlite3
 from adaptive_eval.errors import BILLED_KINDS, BILLED_STATUSES
 from adaptive_eval.store.records import CANCELLED, KILLED, WITHDRAWN
 from adaptive_eval.store.trial_rows import AnswerRow, OutcomeRow
+from adaptive_eval.trial import CUT_OFF
 
 OUTCOME = ", ".join(OutcomeRow._fields)
 """Columns of an outcome after what was asked."""
@@ -27,7 +28,7 @@ WHERE o.id {{beyond}} :last AND o.id <= :end
   AND (:after_stop IS NULL OR o.after_stop = :after_stop)
   AND (:lowest IS NULL OR o.category >= :lowest)
   AND (:below IS NULL OR o.category < :below)
-  AND (:truncated IS NULL OR (o.finish_reason = 'length') = :truncated)
+  AND (:truncated IS NULL OR (o.finish_reason IN {CUT_OFF}) = :truncated)
   AND (:beaten IS NULL OR (o.question, o.repeat) IN
        (SELECT question, repeat FROM outcomes WHERE model = :beaten AND category < :lowest))
 ORDER BY o.id {{order}} LIMIT :batch

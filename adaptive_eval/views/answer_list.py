@@ -290,7 +290,7 @@ def _kinds(one: Example) -> Iterator[str]:
     record = one.record
     if record.missing is not None:
         yield "missing"
-    if record.completion is not None and record.completion.finish_reason == "length":
+    if record.completion is not None and record.completion.cut_off:
         yield "cut"
     if record.discarded:
         yield "discarded"

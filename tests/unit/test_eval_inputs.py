@@ -291,3 +291,14 @@ def test_counts_whose_sums_are_not_exact_are_refused(counts):
         with pytest.raises(ValueError, match="counts must be at most"):
             call()
     assert metrics.avg(None, counts=[[2**51, 2**51]]).mu == 0.5
+
+
+@pytest.mark.parametrize("unasked", [0, 1])
+def test_very_many_questions_of_unequal_trials_are_summed_as_a_few_are(unasked):
+    """Counts of equally many trials are summed by how often they come up, and others are not."""
+    answers = np.random.default_rng(2).integers(0, 2, (9_000, 4))
+    answers[5_000:, 4 - unasked :] = -1
+    mean, spread = metrics.bayes(answers, missing=-1)
+    parts = [metrics.bayes(part, missing=-1) for part in np.array_split(answers, 9)]
+    assert mean == pytest.approx(np.mean([part[0] for part in parts]))
+    assert spread == pytest.approx(np.sqrt(sum(part[1] ** 2 for part in parts)) / 9)

@@ -19,6 +19,7 @@ from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import SAME_TEXT
 from adaptive_eval.views.files import write_reports
+from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.verdicts import decided_trials
 
 
@@ -228,6 +229,15 @@ def test_the_command_says_what_it_did(tmp_path):
     )
     assert "7 trials, from 1 log." in result.output, "answers that may be copies stay in the mean"
     assert "note: a: 3 of 3 answers" in result.output
+
+
+@pytest.mark.parametrize(("goal", "kinds"), [((), []), (("--goal", "threshold=0.1"), ["threshold"])])
+def test_one_model_alone_is_compared_with_a_number_if_that_is_asked(tmp_path, goal, kinds):
+    table = csv(tmp_path / "x.csv", *(f"only,q{q},1" for q in range(60)))
+    command("analyze", table, "--write", tmp_path / "run", *goal)
+    with RunReader(tmp_path / "run") as reader:
+        pairs = summarise(reader).results.pairs
+    assert [(pair.kind, pair.verdict) for pair in pairs] == [(kind, "better") for kind in kinds]
 
 
 def test_small_and_uneven_tables_are_read_as_they_are(tmp_path):

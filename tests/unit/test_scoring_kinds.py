@@ -283,6 +283,16 @@ def test_an_answer_that_is_nested_as_deeply_as_can_be_read_is_judged_and_breaks_
     assert scorer.score(Completion("[1]", "stop"), Question("t", "q", "x")).category == 1
 
 
+@pytest.mark.parametrize(("field", "right"), [(None, (1, 1, 0)), ("n", (1, 0, 0))])
+def test_a_value_must_fit_the_schema_and_its_field_be_the_target(field, right):
+    pytest.importorskip("jsonschema")
+    schema = {"type": "object", "required": ["unit"]}
+    scorer = build_scorer("json", {"schema": schema} | ({"field": field} if field else {}))
+    answers = ['{"n": 2, "unit": "m"}', '{"n": 3, "unit": "m"}', '{"n": 2}']
+    question = Question("t", "q", "2")
+    assert tuple(scorer.score(Completion(one, "stop"), question).category for one in answers) == right
+
+
 @pytest.mark.slow
 def test_a_machine_that_slept_over_an_answer_costs_no_answer(tmp_path, monkeypatch):
     """The clock that pebble times by counts sleep, too."""

@@ -41,6 +41,19 @@ def test_two_equal_models_tie_within_a_margin_and_are_open_without():
     assert tie.trials < 480
 
 
+@pytest.mark.parametrize("equivalence", [None, 0.1, 0.3])
+def test_scores_of_another_unit_are_compared_alike(equivalence):
+    """A margin is in the unit of the scores: ten times it for scores that are ten times as far apart."""
+    plain = compare(R[1] * 1.0, R[2] * 1.0, range=(0, 1), equivalence=equivalence)
+    wide = compare(
+        10.0 * R[1] + 3, 10.0 * R[2] + 3, range=(3, 13), equivalence=equivalence and 10 * equivalence
+    )
+    assert (wide.verdict, wide.trials) == (plain.verdict, plain.trials)
+    assert wide.course_log_e == pytest.approx(plain.course_log_e)
+    ends = [wide.difference, wide.low, wide.high]
+    assert ends == pytest.approx([10.0 * plain.difference, 10.0 * plain.low, 10.0 * plain.high])
+
+
 def test_the_order_of_the_questions_is_drawn_given_or_explicit():
     drawn = np.random.default_rng(5).permutation(80)
     by_seed, explicit = compare(R[0], R[1], order=5), compare(R[0], R[1], order=drawn)

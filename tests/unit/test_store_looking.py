@@ -5,12 +5,14 @@ import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import run_examples as runs
 
+from adaptive_eval.core.session import Session
 from adaptive_eval.store import pending
 from adaptive_eval.store.codec import pack
 from adaptive_eval.store.reader import RunReader, spread
@@ -202,6 +204,29 @@ def test_the_report_is_the_same_however_far_the_tallies_reach(tmp_path, options,
         with RunReader(tallied_run) as reader:
             found.append(summarise(reader))
     assert found[0] == found[1] == found[2]
+
+
+ENDS = ("length", "max_tokens", "model_length", "calls", "stop", "tool_calls", "content_filter", "")
+
+
+def test_answers_that_were_cut_off_are_found_by_every_word_for_it(tmp_path):
+    coins = runs.Coins(runs.COINS, missing=0.1)
+
+    def answer(request, at, **options):
+        record = coins.answer(request, at, **options)
+        if record.completion is None:
+            return record
+        end = ENDS[request.key.index % len(ENDS)]
+        return replace(record, completion=replace(record.completion, finish_reason=end))
+
+    session = Session(runs.spec_of(runs.COINS, trials=200))
+    runs.store_run(tmp_path / "run", {"name": "forest", "started_at": "1.0", "seed": "7"}, session, answer)
+    with RunReader(tmp_path / "run") as reader:
+        for cut, ends in ((True, ENDS[:4]), (False, ENDS[4:])):
+            found = {one.completion.finish_reason for one in reader.trials(truncated=cut)}
+            assert found == {*ends}
+        every = [one for one in reader.trials() if one.completion is not None]
+        assert sum(reader.cells().truncated) == sum(one.completion.cut_off for one in every)
 
 
 def counted_by_hand(reader: RunReader, model: str, trials: int) -> dict[str, tuple[int, int]]:

@@ -85,10 +85,13 @@ def test_fields_are_mapped_by_name(tmp_path):
         ({"text": "4 = ?", "problem": "2 + 2?"}, "{input: problem} {target: COLUMN}"),
         ({"target": "4", "text": "2 + 2?"}, "{input: text}"),
         ({"q": "2 + 2?", "solution": "4"}, "{input: COLUMN} {target: solution}"),
+        ({"prompt": "sums", "text": "2 + 2?", "label": "4"}, "{input: text} {target: label}"),
     ],
 )
 def test_columns_of_usual_names_are_in_the_advice(tmp_path, row, advised):
-    said = message_of(write(tmp_path, "q.jsonl", [row]))
+    said = message_of(
+        write(tmp_path, "q.jsonl", [row]), fields={"topic": "prompt"} if "prompt" in row else {}
+    )
     assert re.findall(r"\{\w+: \w+\}", said) == re.findall(r"\{.*?\}", advised)
 
 
