@@ -96,7 +96,7 @@ def test_weights_of_an_export_are_those_of_a_rule_that_takes_copies_as_lost(tmp_
             row = {"model": model, "question": f"q{number}", "repeat": repeat, "text": said}
             rows.append(row | {"category": int(repeat == 1 or number < 4)})
     (tmp_path / "table.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    for rule, lost in (("anytime", 0), ("exact", 9)):
+    for rule, lost in (("anytime", 0), ("exact", 9), ("zscore", 9)):
         run = tmp_path / rule
         command("analyze", tmp_path / "table.jsonl", "--write", run, "-o", f"stopping.rule={rule}", code=0)
         with RunReader(run) as reader:
