@@ -62,7 +62,9 @@ class Server:
         luck = chance("luck", self.replies, key)
         if self.replies == "failing" and luck < 0.3 and key not in self.failed:
             self.failed.add(key)
-            raise TransientEndpointError("busy", kind="server", status=504 if luck < 0.2 else 429)
+            if luck < 0.2:  # lost whenever it comes, which a status is by its time
+                raise TransientEndpointError("cut", kind="dropped")
+            raise TransientEndpointError("busy", kind="server", status=429)
         usage = Usage(20 + len(prompt) // 4, 30)
         if "logprobs" in parameters:
             weights = [chance("letter", key, letter) for letter in "ABC"]
