@@ -130,7 +130,7 @@ def _by_subject(
     rows: Sequence[Mapping[str, Any]], given: Mapping[str, str], scores: ScoreRange | None, *, named: bool
 ) -> Headings:
     """Return what a table holds whose column category names subjects: what the others hold, by themselves."""
-    others = [{name: row[name] for name in row if plain_heading(str(name)) != "category"} for row in rows]
+    others = [_without_category(row) for row in rows]
     read = read_headings(others, given, scores, named=named)
     worth = _named_columns(next(iter(others), {}), given)
     verdicts = {name: worth[name] for name in VERDICTS if name in worth}
@@ -138,6 +138,10 @@ def _by_subject(
         verdicts = {"score": "score"}
     words = "; ".join(filter(None, [read.words, "the category is a subject, and not read"]))
     return replace(read, columns={**read.columns, **verdicts}, words=words, by_subject=True)
+
+
+def _without_category(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: cell for name, cell in row.items() if plain_heading(str(name)) != "category"}
 
 
 def verdict_of(cell: Any, scores: ScoreRange | None) -> Any:
