@@ -32,7 +32,7 @@ class _Terms(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """What is left of a model's figures: factors of w and u, R, and the factor of G."""
+    """A model's figures without its copies: the factors of w and u, R, and the factor of G."""
 
     noise: float = 1.0
     avg_noise: float = 1.0

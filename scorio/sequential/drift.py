@@ -15,6 +15,7 @@ References
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ class Segment:
         return cls(outcomes, total / max(outcomes, 1))
 
 
-class ChangeBets:
+class ChangeBets(ABC):
     """Bets on p-values, one a turn, that they become small, or large: a martingale while they are uniform.
 
     The time of a change is unknown, so a part of the stake starts new bets at every turn. The whole capital
@@ -87,9 +88,9 @@ class ChangeBets:
         self._waiting = 1.0
         self._capital = [0.0] * len(self._both(self.peak))
 
+    @abstractmethod
     def factors(self, p_value: float) -> list[float]:
         """Return the factors of bets that p-values are small: 1 on average if they are uniform."""
-        raise NotImplementedError
 
     def _both(self, p_value: float) -> list[float]:
         """Return the factors of all bets, that p-values are small and that they are large."""
@@ -153,5 +154,6 @@ class DriftEvidence(ChangeBets):
 
     def segments(self) -> tuple[Segment, Segment]:
         """Return the outcomes before the change and those after it."""
-        before, after = self._values[: self.change], self._values[self.change :]
+        change = self.change
+        before, after = self._values[:change], self._values[change:]
         return Segment.of(len(before), sum(before)), Segment.of(len(after), sum(after))
