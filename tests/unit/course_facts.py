@@ -7,6 +7,7 @@ from dataclasses import MISSING, asdict, fields, is_dataclass
 from hashlib import blake2b
 from itertools import zip_longest
 from math import isclose, isfinite, sqrt
+from typing import Any
 
 from adaptive_eval.core.results import Decision, Results
 from adaptive_eval.trial import TrialRequest
@@ -66,17 +67,17 @@ _SHORT = {
 """How fields are named in the file."""
 
 
-def record_fact(record: object, *without: str) -> str:
+def record_fact(record: Any, *without: str) -> str:
     """Return the fields of a record that are not at their default; most figures together."""
     parts, figures = [], []
-    for one in fields(record):  # type: ignore[arg-type]
+    for one in fields(record):
         value = getattr(record, one.name)
         if one.name in (*_WORDS, *without):
             continue
         if isinstance(value, float) or value is None:
             figures.append(value)
-        if is_dataclass(value):
-            value = asdict(value)  # type: ignore[call-overload]
+        if is_dataclass(value) and not isinstance(value, type):
+            value = asdict(value)
         usual = (None, 0) if one.default is MISSING else (one.default,)
         same = any(value == default and type(value) is type(default) for default in usual)
         if not same and (one.name in _SHOWN or not isinstance(value, float)):

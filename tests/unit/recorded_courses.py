@@ -219,7 +219,7 @@ class Course:
             self.facts.append(f"after {self.told} {moment(self.session.results())}")
 
     def tell_late(self) -> None:
-        """Tell what is in flight when the session has stopped."""
+        """Tell the outcomes of all trials in flight, after the session has stopped."""
         outcomes = [self.outcome(one) for one in self.flying]
         self.session.tell(outcomes)
         self.log += outcomes

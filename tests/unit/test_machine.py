@@ -168,22 +168,21 @@ def test_a_later_pool_has_the_environment_and_the_folder_of_its_time(tmp_path, m
 
 
 POOL = """
-import time
+import sys
 from adaptive_eval.executors.processes import process_pool
 if __name__ == "__main__":
     with process_pool(2) as pool:
-        list(pool.map(time.sleep, [0.0, 0.0]))
+        list(pool.map(abs, [1, 2]))
         print("begun", flush=True)
-        time.sleep(600)
+        sys.stdin.read()
 """
 
 
 def test_processes_end_when_their_caller_is_killed(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(POOL)
-    with subprocess.Popen(
-        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, script], text=True, **pipes) as process:
         assert process.stdout.readline() == "begun\n"
         process.kill()
         # Nothing is left that might write.
