@@ -54,8 +54,8 @@ class FunctionEndpoint:
 
     A ``TimeoutError`` or ``OSError`` (``ConnectionError`` among them) that it raises is a failed request,
     which is tried again, and so is an EndpointError, as its class says. Any other exception (also that of a
-    missing or closed file), or an answer of another type, is a mistake in the function: it stops the model of
-    a config alone, and ends the evaluation of a function that no config names.
+    missing or unreadable file), or an answer of another type, is a mistake in the function: it stops the
+    model of a config alone, and ends the evaluation of a function that no config names.
 
     Examples
     --------
