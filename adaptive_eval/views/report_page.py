@@ -200,10 +200,13 @@ def _pairs(tables: ReportTables) -> Iterator[PageSection]:
     if tables.html:
         matrix = tables.matrix()
     if matrix is not None:
-        legend = "▲: the model of the row is ahead of that of the column; ▼: behind; =: {}; ?: not resolved."
+        legend = "▲: the model of the row is ahead of that of the column; ▼: behind; =: "
+        legend += f"{tie_words(results.equivalence)}; ?: not resolved"
+        if any(pair.verdict == "open" and not pair.needed for pair in results.pairs):
+            legend += "; –: not needed"
         if len(results.pairs) > _FOLDED:
             blocks = [Unfolding("all-pairs", "The pairs as a table", blocks)]
-        blocks = [matrix, note(legend.format(tie_words(results.equivalence))), *blocks]
+        blocks = [matrix, note(f"{legend}."), *blocks]
     yield PageSection("pairs", title, [*blocks, note(differences_note(results))])
 
 

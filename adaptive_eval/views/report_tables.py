@@ -69,6 +69,7 @@ _SIGNS = {
     "worse": ("▼", "behind"),
     "tie": ("=", "tied"),
     "open": ("?", "not resolved"),
+    "not needed": ("–", "not needed"),
 }
 
 
@@ -226,7 +227,8 @@ class ReportTables:
     def _called(self, pair: PairResult | None, digits: int) -> Cell:
         if pair is None:
             return Cell(text="", classes="self")
-        sign, words = _SIGNS[pair.verdict]
+        is_left = pair.verdict == "open" and not pair.needed
+        sign, words = _SIGNS["not needed" if is_left else pair.verdict]
         equivalence = self.summary.results.equivalence
         verdict = verdict_words(pair.verdict, equivalence, pair.kind, needed=pair.needed)
         figures = f"{difference_words(pair, digits)} {span_words(pair, digits)}"

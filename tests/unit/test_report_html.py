@@ -353,6 +353,15 @@ def test_a_plot_is_drawn_to_scale_and_its_table_has_the_first_and_the_last_step(
     assert [row[0] for row in two.rows[1:]] == ["7", "9"]
 
 
+@pytest.mark.parametrize("needed", [True, False])
+def test_the_matrix_tells_an_open_pair_that_the_goal_needs_from_another(summary, needed):
+    pairs = [replace(pair, verdict="open", needed=needed) for pair in summary.results.pairs]
+    text = to_html(replace(summary, results=replace(summary.results, pairs=tuple(pairs))))
+    grid = text.split('<table class="grid matrix">', 1)[1].split("</table>", 1)[0]
+    assert (">?<" in grid, ">–<" in grid) == (needed, not needed)
+    assert ("–: not needed" in text) != needed
+
+
 def test_the_matrix_of_pairs_sees_each_from_its_row_and_no_large_or_empty_board_has_one(summary):
     results = summary.results
     names = [line.model for line in results.models]
