@@ -152,8 +152,8 @@ def played(
     }
     scene.pool = pools.__getitem__
     fleet: Any = import_module("adaptive_eval.engine.fleet")
-    unheard = max(Silence().unheard, least - Silence().least)  # where nothing counts as silent, this neither
-    fleet.Silence = partial(Silence, least=least, unheard=unheard)
+    answers = 10**9 if least == LONGEST else Silence().answers  # nothing counts as silent there
+    fleet.Silence = partial(Silence, least=least, answers=answers)
 
     async def main() -> float:
         await scene.unchecked()

@@ -6,12 +6,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from adaptive_eval.engine.clock import Alarm
+from adaptive_eval.engine.clock import LONGEST_WAIT, Alarm
 from adaptive_eval.engine.discovery import PoolChanges
 from adaptive_eval.engine.health import HealthMonitor
-from adaptive_eval.engine.limits import PROOF_SECONDS, UNTRIED, AdaptiveConcurrency, BatchRounds, Server
+from adaptive_eval.engine.limits import UNTRIED, AdaptiveConcurrency, BatchRounds, Server
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.pool import AFTER_FIRST, AT_END, SPARED, Late, Member, Pool, Prober, Silence, Slot
+from adaptive_eval.engine.overdue import TIMES
+from adaptive_eval.engine.pool import AT_END, SPARED, Late, Member, Pool, Prober, Silence, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.engine.trial_task import Sending
 from adaptive_eval.errors import Coded, EndpointError, TransientEndpointError
@@ -219,7 +220,7 @@ class Fleet:
         self._prober = Prober(clock, tasks, self._on_slots, self._replies)
         self._alarm = Alarm(clock, tasks, self._on_slots)
         self._news: list[str] = []
-        self._rule = Silence()
+        self._silences = 0  # times that a server fell silent
 
     def close(self) -> None:
         """Watch no server any more."""
@@ -267,14 +268,13 @@ class Fleet:
     def give_up_silent(self, *, ending: bool) -> None:
         """Take out the servers that answer nothing, with their requests; soon if the run is `ending`."""
         now = self._clock.now()
-        rule = AT_END
+        rule = AT_END if ending else Silence()
         if not ending:
-            rule = self._rule
             self._give_up_spared(now)
         found: list[tuple[str, Late]] = []
         requests: Counter[Server] = Counter()
         for model in self._asked():
-            for late in self.pools[model].late(now, rule):
+            for late in self.pools[model].late(now, rule, self._silences):
                 found.append((model, late))
                 requests[late.member.server] += late.requests
         silent: dict[Server, float] = {}
@@ -283,8 +283,6 @@ class Fleet:
                 words = self._silent(model, member, seconds, now)
                 member.give_up(TransientEndpointError(member.says(words), kind="aborted"))
                 silent[member.server] = seconds
-        if silent:
-            self._rule = AFTER_FIRST
         if not ending:
             self._leave_alone(silent, now)
 
@@ -294,7 +292,9 @@ class Fleet:
 
     def _give_up_spared(self, now: float) -> None:
         """Take out silent servers sooner if others give the same draws, and find out whether they do."""
-        found = [(model, late) for model in self._asked() for late in self.pools[model].late(now, SPARED)]
+        found: list[tuple[str, Late]] = []
+        for model in self._asked():
+            found += [(model, late) for late in self.pools[model].late(now, SPARED, self._silences)]
         requests: Counter[Server] = Counter()
         for _, late in found:
             requests[late.member.server] += late.requests
@@ -338,14 +338,13 @@ class Fleet:
             return False
         server.prove_at = math.inf  # one request of all models
         longest = max(one.monitor.longest for one in self.pools[model].members)
-        seconds = max(PROOF_SECONDS, self._rule.times * longest, server.prove_wait)
-        replied = await self._trials.replies(model, member, seconds)
+        replied = await self._trials.replies(model, member, max(LONGEST_WAIT, TIMES * longest))
         now = self._clock.now()
         if replied:
             member.monitor.took(now - started)
             self._speaks(server)
         else:
-            server.not_proven(now)
+            server.not_proven(now, self._clients[model].patience)
         return replied
 
     def _silent(self, model: str, member: Member, seconds: float, now: float) -> str:
@@ -354,7 +353,8 @@ class Fleet:
         if member.usable:
             first = member.presence.out_since is None
             member.presence.leave(words, now=now)
-            member.server.fall_silent()
+            self._silences += not member.server.silent
+            member.server.fall_silent(now)
             self._left(model, member, first=first)
         return words
 

@@ -129,6 +129,10 @@ _COUNTED = frozenset({"server", "timeout", "too_large", "malformed"})
 """Failures that take a server out when there are many: it answers, but not usefully."""
 
 
+FEW = 4
+"""Requests that together show that a server hangs; one that is back gets as many until it answers."""
+
+
 class Presence:
     """The state of one server towards one model.
 
@@ -154,8 +158,6 @@ class Presence:
     'in'
     """
 
-    on_probation = 4  # requests that a server on probation may have in flight
-
     def __init__(self) -> None:
         self.state: State = "in"
         self.out_since: float | None = None
@@ -178,7 +180,7 @@ class Presence:
         """Requests that it may have in flight, as far as its presence is concerned."""
         if self.state == "in":
             return math.inf
-        return self.on_probation
+        return FEW
 
     def answered(self) -> None:
         """Count an answer; one from before the server went out changes nothing."""

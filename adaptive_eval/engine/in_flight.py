@@ -10,7 +10,7 @@ from adaptive_eval.engine.attempts import Result, TrialRunner
 from adaptive_eval.engine.discards import Discards
 from adaptive_eval.engine.fleet import Fleet
 from adaptive_eval.engine.independence import COPY
-from adaptive_eval.engine.limits import BatchRounds, ConcurrencyLimit
+from adaptive_eval.engine.limits import FIRST_ANSWER, BatchRounds, ConcurrencyLimit
 from adaptive_eval.engine.model_client import ModelClient, OfServers
 from adaptive_eval.engine.overdue import AnswerTimes
 from adaptive_eval.engine.pool import Member
@@ -77,8 +77,6 @@ class Unlogged:
 
 class InFlightTrials:
     """The trials in flight of all models. Nothing here awaits, but the tasks of the trials themselves."""
-
-    longest_first = 10.0  # seconds for which that holds at most: a wrong address is refused at once
 
     def __init__(
         self,
@@ -163,7 +161,7 @@ class InFlightTrials:
         return self._waits_for_firsts() or any(lane.unasked for lane in self.lanes.values())
 
     def _waits_for_firsts(self) -> bool:
-        since = self._clock.now() - self.longest_first
+        since = self._clock.now() - FIRST_ANSWER  # a wrong address is refused at once
         return any(lane.begun and not lane.proven and lane.begun_at > since for lane in self.lanes.values())
 
     def _requests(self, without: Collection[str] = ()) -> dict[str, int]:

@@ -206,7 +206,7 @@ class AdaptiveConcurrency:
     overload, then grows by 4 a round. It is halved on 429, 503 and timeouts, once for all requests that were
     in flight together. A 429 that names a time to wait delays its own request, and lowers the limit to the
     share of the latest requests that were taken, at least to half. The limit decreases, to below what it was,
-    if more requests brought hardly more answers a second, the sign of a queue; and if answers take 1.5
+    if more requests brought hardly more answers a second, the sign of a queue; and if answers take 1.25
     times as long without more requests.
 
     Durations are measured per token, so that long answers are not taken for overload.
@@ -229,10 +229,9 @@ class AdaptiveConcurrency:
     """
 
     step = 4.0  # requests by which the limit grows in a round, once the first sign of a limit was seen
-    grown = 1.25  # two rounds are compared when one had so many times the requests in flight of the other
+    notable = 1.25  # rounds are compared if one had so many times the requests of the other, or took as long
     worth = 0.25  # the share of a growth by which throughput must grow: twice the requests, 25 % more answers
     back = 0.9  # of the limit before a growth in vain: so a queue that was there before becomes shorter, too
-    slower = 1.5  # answers that take so many times as long, without more requests: others use the server too
 
     def __init__(self, start: int = AUTO_CONCURRENCY, most: int = MOST) -> None:
         self.most = most
@@ -295,17 +294,13 @@ class AdaptiveConcurrency:
         if before is None:
             self._before = (self._limit, pace)
         else:
-            limit, pace_before = before
-            growth = self._limit / limit
-            rise = pace / max(pace_before, 1e-9)
-            if growth >= self.grown:
-                if growth / max(rise, 1e-9) - 1.0 < self.worth * (growth - 1.0):
+            growth = self._limit / before[0]
+            rise = pace / before[1]
+            if max(growth, rise) >= self.notable:
+                if growth / rise - 1.0 < self.worth * (growth - 1.0):
                     self._cut(self.back / growth, now)
                     return
                 self._before = (self._limit, pace)
-            elif rise > self.slower:
-                self._cut(0.75, now)
-                return
         if self._doubling:
             wanted = 2 * self._limit
         else:
@@ -321,16 +316,11 @@ class AdaptiveConcurrency:
         self._before = None
 
 
-UNTRIED, UNTRIED_SECONDS = 2, 10.0
-"""Requests in flight at a server of several that has answered nothing yet, and for how many seconds.
+UNTRIED = 2
+"""Requests in flight at a server of several that has answered nothing yet: if it hangs, these are lost."""
 
-If it hangs, their draws are lost: of 48 in flight on five servers 2, not 10. A run of 7 s begins .3 s later.
-"""
-
-PROOF_SECONDS = 30.0
-"""Seconds that a server which fell silent has for a reply, at the least."""
-FIRST_PROOF_WAIT, LONGEST_PROOF_WAIT = 16.0, 120.0
-"""Seconds after the first request without a reply, and most after a later one: each may have been billed."""
+FIRST_ANSWER = 10.0
+"""Seconds for which few requests are sent before a first answer shows that they are well spent."""
 
 
 class Server:
@@ -355,10 +345,8 @@ class Server:
         self.in_flight = 0
         self.first_at = math.inf  # monotonic seconds when it got its first request
         self.answered = False  # whether any model has had an answer from it
-        self.silent = False  # whether requests hung there, and it has answered nothing since
-        self.prove_at = -math.inf  # monotonic seconds when one more request may show that it answers again
-        self.returns = 0  # times that it has answered again after it fell silent
-        self.prove_wait = 0.0  # seconds between the last two of these
+        self.silent_since: float | None = None  # monotonic seconds when requests were found to hang there
+        self.prove_at = -math.inf  # when one more request may show that it answers again
 
     @property
     def slots(self) -> float:
@@ -374,19 +362,26 @@ class Server:
             return self.concurrency
         return None
 
-    def fall_silent(self) -> None:
+    @property
+    def silent(self) -> bool:
+        """Whether requests hung there, and it has answered nothing since."""
+        return self.silent_since is not None
+
+    def fall_silent(self, now: float) -> None:
         """Note that requests hang there."""
-        self.silent, self.prove_at, self.prove_wait = True, -math.inf, 0.0
+        if self.silent_since is None:
+            self.silent_since, self.prove_at = now, -math.inf
 
     def heard(self) -> None:
         """Note that it has answered a request."""
-        self.returns += self.silent
-        self.answered, self.silent = True, False
+        self.answered, self.silent_since = True, None
 
-    def not_proven(self, now: float) -> None:
-        """Note that it did not reply to a request that was to show that it answers again."""
-        self.prove_wait = min(LONGEST_PROOF_WAIT, max(FIRST_PROOF_WAIT, 2.0 * self.prove_wait))
-        self.prove_at = now + self.prove_wait
+    def not_proven(self, now: float, longest: float) -> None:
+        """Note that it did not reply to a request that was to show that it answers again.
+
+        Each may have been billed, so the next follows after as long a silence again, or the `longest` wait.
+        """
+        self.prove_at = now + min(now - (self.silent_since or now), longest)
 
     def place(self, now: float) -> tuple[bool, int]:
         """Its place among servers that are free: the first has the fewest requests in flight."""
@@ -394,7 +389,7 @@ class Server:
 
     def untried(self, now: float) -> bool:
         """Whether it has answered nothing yet: it may hang, so it gets few trials, for some seconds."""
-        return not self.answered and now - self.first_at <= UNTRIED_SECONDS
+        return not self.answered and now - self.first_at <= FIRST_ANSWER
 
     def free(self, tokens: int, *, now: float) -> float:
         """Return how many requests of `tokens` each may start at time `now`."""

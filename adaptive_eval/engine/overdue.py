@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from adaptive_eval.trial import TrialKey
 
 TIMES = 3.0
-"""An overdue answer is awaited for so many times as long as the longest one took."""
+"""An answer is late once it is awaited for so many times as long as the longest one took."""
 LEAST = 5.0
 """Seconds for which it is awaited at least."""
-ANSWERS = 32
-"""Answers of its model from which on the longest says something."""
-FEW = 1 / 16
-"""Overdue answers for each that has come, at most: where more are late, the model or its server is slow."""
+ANSWERS = 16
+"""Answers that have come for each late one, at least. Where more are late, the model or server is slow."""
 
 
 class AnswerTimes:
@@ -41,10 +39,8 @@ class AnswerTimes:
 
     def overdue(self, awaited: Mapping[TrialKey, float]) -> list[TrialKey]:
         """Return the overdue ones of trials that have been awaited for so many seconds."""
-        if self.answers < ANSWERS:
-            return []
         longest = max(TIMES * self.longest, LEAST)
         found = [key for key, seconds in awaited.items() if seconds > longest]
-        if len(found) > FEW * self.answers:
+        if ANSWERS * len(found) > self.answers:
             return []
         return found

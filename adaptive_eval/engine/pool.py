@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator,
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from adaptive_eval.engine.health import SEVERAL, HealthMonitor, Presence
+from adaptive_eval.engine.clock import TICK, backoff
+from adaptive_eval.engine.health import FEW, SEVERAL, HealthMonitor, Presence
 from adaptive_eval.engine.limits import RateLimiter, Server
+from adaptive_eval.engine.overdue import ANSWERS, LEAST, TIMES
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError, without_home
 from adaptive_eval.options.limit_options import RateLimit
@@ -95,32 +97,29 @@ class Silence:
     """When a server counts as silent: its health decides, never one answer that takes long.
 
     Enough requests together, of all models, have been in flight there for `times` as long as the longest
-    answer, and at least for `least` seconds, while others answered. One request is enough at a server that
-    has answered nothing yet, after `unheard` seconds at least.
+    answer, and at least for `least` seconds, while others answered; twice as long after each silence: servers
+    may only have paused, and each time draws are lost. At a server that has answered nothing yet one request
+    is enough, and one second.
     """
 
-    requests: int = 4
-    times: float = 4.0
-    least: float = 5.0
-    unheard: float = 2.0
-    growth: float = 1.0  # times that `least` is longer after each silence that has ended
-    answers: int = 8  # that must have been given
+    requests: int = FEW
+    times: float = TIMES
+    least: float = LEAST
+    answers: int = SEVERAL  # that must have been given
     itself: bool = False  # whether answers of the server itself are enough, and no other must answer
 
-    def seconds(self, server: Server) -> float:
-        """Return the least seconds for a server."""
-        if not server.answered:
-            return self.unheard
-        return self.least * self.growth ** min(server.returns, 16)
+    def seconds(self, server: Server, longest: float, silences: int = 0) -> float:
+        """Return the seconds for a server, by the longest answer and the silences before."""
+        if server.answered or self.itself:
+            doubled = backoff(1 + silences - server.silent) / TICK  # its present one is none before
+            return max(doubled * self.least, self.times * longest)
+        return max(TICK, self.times * longest)
 
 
-AFTER_FIRST = Silence(least=10.0)
-"""Once a server fell silent: it may have paused, and so may others. Each pause loses the draws in flight."""
-
-SPARED = Silence(times=2.0, least=1.0, growth=2.0)
+SPARED = Silence(times=1.0, least=TICK)
 """Where all other servers give the same draw to a seed: only tokens are lost, and ever fewer."""
 
-AT_END = Silence(requests=1, least=10.0, unheard=10.0, answers=32, itself=True)
+AT_END = Silence(requests=1, least=2.0 * LEAST, answers=ANSWERS, itself=True)
 """When nothing more is sent, and a request would hold up the end of the run for as long as its timeout."""
 
 
@@ -262,7 +261,7 @@ class Pool:
                 member.hold(now + min(wait, longest))
         return member.presence.failed(error, trial, now=now)
 
-    def late(self, now: float, rule: Silence) -> Iterator[Late]:
+    def late(self, now: float, rule: Silence, silences: int = 0) -> Iterator[Late]:
         """Yield the servers that answer nothing while answers came, with the requests that are late there."""
         for member in dict.fromkeys((*self.members, *self._left)):
             if not member.in_flight:
@@ -274,7 +273,7 @@ class Pool:
             if answers < rule.answers:
                 continue
             longest = max(one.monitor.longest for one in (member, *others))
-            bound = max(rule.seconds(member.server), rule.times * longest)
+            bound = rule.seconds(member.server, longest, silences)
             since = [slot.since for slot in member.slots if now - slot.since > bound]
             if not since or now - member.monitor.last <= bound:
                 continue

@@ -19,13 +19,13 @@ from adaptive_eval.engine.independence import LONG
 
 CHANCE = 0.02
 """Most chance that a test is passed where seeds are ignored, of answers that may be equal by chance."""
-SURE = 3
-"""Seeds after which answers that never differ show nothing, but of a model that is to repeat itself."""
 TESTS = 2
 """Tests of a model in one session, at most."""
 ODD_ONES = ceil(-log(CHANCE, 3))
 """Questions on which the answer under another seed is the odd one of three: if seeds were ignored, each of
 the three would be as often, and this one on all of four questions with a chance of 3^-4 = .012."""
+SURE = 3
+"""Seeds after which answers that never differ show nothing, but of a model that is to repeat itself."""
 
 
 class Repeat(NamedTuple):

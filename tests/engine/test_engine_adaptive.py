@@ -84,7 +84,7 @@ def test_others_on_the_server_make_it_step_back():
         seconds = 1.0 if number < 16 * 4 else 2.0
         limit.answered(sent_at=now, now=now + seconds, tokens=100, in_flight=16)
         now += seconds
-    assert limit.slots == 12
+    assert limit.slots == 14
 
 
 def test_answers_to_fewer_requests_than_it_allows_say_nothing_about_more():

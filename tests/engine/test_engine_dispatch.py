@@ -8,7 +8,7 @@ import pytest
 from owned_clock import OwnedClock, run_owned
 
 from adaptive_eval.engine.fleet import Dispatch
-from adaptive_eval.engine.health import HealthMonitor
+from adaptive_eval.engine.health import FEW, HealthMonitor
 from adaptive_eval.engine.limits import Server
 from adaptive_eval.engine.pool import Member, Pool
 from adaptive_eval.errors import EndpointError
@@ -74,7 +74,7 @@ def test_a_server_on_probation_gets_few_requests():
         presence = pools["a"].members[0].presence
         presence.failed(EndpointError("gone", kind="connection"), 1, now=0.0)
         presence.probed(there=True)
-        assert dispatch.slots({"a": 8}) == {"a": presence.on_probation}
+        assert dispatch.slots({"a": 8}) == {"a": FEW}
 
     run_owned(main())
 

@@ -11,7 +11,7 @@ from scripted import ScriptedScoring, broken, refused
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.events import Draining
 from adaptive_eval.engine.health import SEVERAL
-from adaptive_eval.engine.in_flight import InFlightTrials
+from adaptive_eval.engine.limits import FIRST_ANSWER
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Score, TrialKey
@@ -187,4 +187,4 @@ def test_slowness_and_passing_failures_neither_end_the_run_nor_hold_it_up_for_lo
     found = scene(lambda step, attempt: first if step < few and attempt == 1 else 0.5)
     assert found.play().reason == "resolved"
     assert found.seconds < 115.0
-    assert max(found.server.starts) < InFlightTrials.longest_first + 30.0
+    assert max(found.server.starts) < FIRST_ANSWER + 30.0

@@ -20,7 +20,7 @@ KEY = TrialKey("a", 37)
     [
         (32, 1.0, {37: 5.1}, [37]),  # five seconds at the least
         (32, 1.0, {37: 5.0}, []),
-        (31, 1.0, {37: 50.0}, []),  # too few have come
+        (15, 1.0, {37: 50.0}, []),  # too few have come
         (200, 4.0, {37: 12.1, 38: 12.0, 39: 1.0}, [37]),  # three times as long as the longest
         (32, 1.0, {37: 9.0, 38: 9.0}, [37, 38]),
         (32, 1.0, {37: 9.0, 38: 9.0, 39: 9.0}, []),  # too many: its server is slow

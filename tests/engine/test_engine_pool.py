@@ -12,15 +12,10 @@ from owned_clock import run_owned
 from scene import Honoured, Scene, played
 from scripted import Chance, ScriptedEndpoint, broken, busy, refused
 
+from adaptive_eval.engine.clock import LONGEST_WAIT
 from adaptive_eval.engine.events import Progress
-from adaptive_eval.engine.health import SEVERAL, Presence
-from adaptive_eval.engine.limits import (
-    FIRST_PROOF_WAIT,
-    LONGEST_PROOF_WAIT,
-    UNTRIED,
-    UNTRIED_SECONDS,
-    Server,
-)
+from adaptive_eval.engine.health import FEW, SEVERAL
+from adaptive_eval.engine.limits import FIRST_ANSWER, UNTRIED, Server
 from adaptive_eval.engine.pool import SPARED, Member, Pool, Silence
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.options.limit_options import SharedLimits
@@ -85,7 +80,7 @@ def test_it_is_probed_back_in_and_begins_with_few_requests():
     returned = next(at for at in back.probes if at >= 30.0)
     first = [at for at in back.starts if at >= 30.0]
     assert min(first) == pytest.approx(returned, abs=1.01)
-    assert sum(at < returned + 1.0 for at in first) <= Presence.on_probation
+    assert sum(at < returned + 1.0 for at in first) <= FEW
     assert len(first) > 100
 
 
@@ -242,8 +237,9 @@ def test_one_request_of_all_models_proves_a_server_that_hung_and_ever_less_often
     starts = [hanging.starts for _, hanging in servers.values()]
     proofs = sorted(at for of_model in starts for at in of_model if 2 * Silence().least < at < back)
     waits = [later - earlier for earlier, later in pairwise(proofs)]
-    assert min(waits) >= FIRST_PROOF_WAIT
-    assert max(waits) >= LONGEST_PROOF_WAIT
+    assert min(waits) >= LONGEST_WAIT
+    assert waits == sorted(waits)
+    assert max(waits) >= 4 * LONGEST_WAIT
     assert len(proofs) <= 8
     assert sum(bool(record.discarded) for record in scene.outcomes.values()) == UNTRIED
     if back < scene.seconds:
@@ -385,10 +381,10 @@ def test_a_server_that_has_answered_nothing_yet_gets_few_trials_for_some_seconds
     others.append(server(4, (600.0, timed_out())))
     scene = Scene(60, seconds, 16, others=others)
     scene.play()
-    early = [sum(at < UNTRIED_SECONDS for at in one.starts) for one in scene.pool()]
+    early = [sum(at < FIRST_ANSWER for at in one.starts) for one in scene.pool()]
     late = [len(one.starts) for one in scene.pool()]
     assert early[3] == UNTRIED
-    if seconds < UNTRIED_SECONDS:
+    if seconds < FIRST_ANSWER:
         assert late[3] == UNTRIED
         assert min(early[:3]) >= 16
     else:
@@ -466,7 +462,7 @@ class StandIn:
     def __init__(self, answers: int, *since: float, last=0.0, longest=0.5, answered=True) -> None:
         self.in_flight = len(since)
         self.slots = [SimpleNamespace(since=at) for at in since]
-        self.server = SimpleNamespace(in_flight=self.in_flight, answered=answered, returns=0)
+        self.server = SimpleNamespace(in_flight=self.in_flight, answered=answered, silent=False)
         self.monitor = SimpleNamespace(answers=answers, longest=longest, last=last)
 
     speaks = Member.speaks
@@ -478,9 +474,10 @@ class StandIn:
         (StandIn(20, 0.0, last=4.0), {}, 5.0),
         (StandIn(20), {}, 5.0),  # it has nothing to answer
         (StandIn(20, 0.0, last=0.4), {}, None),  # maybe both are out of reach
-        (StandIn(20), {"longest": 2.0}, 8.0),
-        (StandIn(20), {"answered": False}, 2.0),
-        (StandIn(20), {"answered": False, "longest": 2.0}, 8.0),
+        (StandIn(20), {"longest": 2.0}, 6.0),
+        (StandIn(20), {"answered": False}, 1.5),
+        (StandIn(20, longest=0.1), {"answered": False, "longest": 0.1}, 1.0),
+        (StandIn(20), {"answered": False, "longest": 2.0}, 6.0),
     ],
 )
 def test_a_server_is_silent_after_some_seconds_at_the_least_however_quick_the_others_are(
@@ -492,14 +489,12 @@ def test_a_server_is_silent_after_some_seconds_at_the_least_however_quick_the_ot
     assert late == {at for at in found if seconds is not None and at > seconds}
 
 
-def test_each_silence_that_ended_doubles_the_seconds_of_those_that_cost_tokens_only():
+def test_each_silence_doubles_the_seconds_of_a_server_that_has_answered():
     pausing = Server("http://gpu1/v1", SharedLimits())
     pausing.heard()
-    for seconds in (1.0, 2.0, 4.0):
-        assert SPARED.seconds(pausing) == seconds
-        assert Silence().seconds(pausing) == Silence().least
-        pausing.fall_silent()
-        pausing.heard()
+    for silences, seconds in enumerate((1.0, 2.0, 4.0)):
+        assert SPARED.seconds(pausing, 0.5, silences) == seconds
+        assert Silence().seconds(pausing, 0.5, silences) == seconds * Silence().least
 
 
 def pausing(*starts):
