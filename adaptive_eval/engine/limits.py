@@ -196,7 +196,7 @@ class _Round:
     @property
     def pace(self) -> float:
         """Seconds per token, or per answer if no tokens are reported."""
-        return self.seconds / (self.tokens or self.answers)
+        return max(self.seconds, 1e-9) / (self.tokens or self.answers)
 
 
 class AdaptiveConcurrency:
