@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +13,7 @@ from typing import Any
 import click
 
 from adaptive_eval.cli.main import COMMANDS, cli
-from adaptive_eval.config.load_config import json_schema
-from adaptive_eval.mimic.mimic_spec import ServerOptions
-from adaptive_eval.options.section import Record, Section
+from adaptive_eval.config.config_schema import json_schema
 from adaptive_eval.views.column_types import Column, Shown, Unit, selected
 from adaptive_eval.views.report_columns import REPORT
 
@@ -116,27 +113,13 @@ def tables_in(columns: Sequence[Column[Any]], place: str = "") -> Iterator[tuple
             yield from tables_in(column.columns, f"{path}.")
 
 
-CLASSES: dict[str, type] = {}
-"""The classes of the sections, by name."""
-
-
-def find_classes(section: type) -> None:
-    """Note a class of sections and all below it."""
-    CLASSES[section.__name__] = section
-    subclasses: list[type] = section.__subclasses__()
-    for below in subclasses:
-        find_classes(below)
-
-
-def definer(name: str, key: str) -> type:
-    """Return the class that defines a key of a section, itself or one that it inherits from."""
-    owner = CLASSES[name]
-    fields = [one for one in owner.__mro__ if key in inspect.get_annotations(one)]
-    known: Mapping[str, Any] = vars(owner).get("__pydantic_fields__", {})
-    aliased = [one for one, field in known.items() if field.alias == key]
-    if not fields and aliased:
-        return definer(name, aliased[0])
-    return fields[0]
+def whole(section: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a section with the keys of the definitions that it shares with others, each with its name."""
+    properties = dict(section.get("properties", {}))
+    for name in map(_named, section.get("allOf", ())):
+        properties |= {key: {**value, "of": name} for key, value in definitions[name]["properties"].items()}
+    order = section.get("propertyNames", {}).get("enum", properties)
+    return {**section, "properties": {key: properties[key] for key in order}}
 
 
 def sections() -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -147,17 +130,17 @@ def sections() -> Iterator[tuple[str, Mapping[str, Any]]]:
     while queue:
         path, section = queue.pop(0)
         yield path, section
-        parts = []
+        parts: list[tuple[str, Mapping[str, Any]]] = []
         for key, value in section["properties"].items():
             for name in _references(value):
                 if name not in seen:
                     seen.add(name)
-                    part = schema["$defs"][name]
-                    kind = part.get("properties", {}).get("kind", {}).get("const")
+                    part = whole(schema["$defs"][name], schema["$defs"])
+                    kind = part["properties"].get("kind", {}).get("const")
                     lists = [one["items"] for one in (value, *value.get("anyOf", ())) if "items" in one]
                     many = "[]" if any(name in _references(one) for one in lists) else ""
                     place = f"{path}.{key}{many}".removeprefix(".")
-                    if "properties" not in part:
+                    if not part["properties"]:
                         continue
                     place = f"{place}, kind {kind}" if kind else place
                     if kind is None and "discover" in part["properties"]:
@@ -180,28 +163,25 @@ def example(path: str, key: str, value: Mapping[str, Any]) -> Any:
 def config_page() -> str:
     """Return the reference of the config."""
     parts = [HEAD]
-    find_classes(Section)
-    find_classes(Record)
-    find_classes(ServerOptions.__mro__[1])
+    definitions = json_schema()["$defs"]
     every = list(sections())
     shared = shared_keys(every)
-    said_already: set[type] = set()
+    said_already: set[str] = set()
     for path, section in every:
-        name = section.get("title", "RunConfig") if path else "RunConfig"
         own = []
-        for key in section["properties"]:
-            if "const" in section["properties"][key]:
+        for key, value in section["properties"].items():
+            if "const" in value:
                 continue  # the title says it
-            base = definer(name, key)
-            if base not in shared:
+            name = value.get("of")
+            if name not in shared:
                 own.append(key)
-            elif base not in said_already:
-                said_already.add(base)
-                keys = [one for one in section["properties"] if definer(name, one) is base]
-                parts.append(f"## {shared[base]}\n\n{_cell(_first_part(base.__doc__ or ''))}\n")
-                parts.append(_table(path, section, keys))
-        if not own and CLASSES[name] in said_already:
-            continue  # the shared keys are all that it has
+            elif name not in said_already:
+                said_already.add(name)
+                meaning = _cell(_first_part(definitions[name]["description"]))
+                parts.append(f"## {shared[name]}\n\n{meaning}\n")
+                parts.append(_table(path, section, list(definitions[name]["properties"])))
+        if not own and f"{section['title']}Keys" in said_already:
+            continue  # others inherit its keys, and it has no further ones
         parts.append(f"## {f'`{path}`' if path else 'Top level'}\n")
         if path and section.get("description"):
             parts.append(f"{_cell(_first_part(section['description']))}\n")
@@ -210,15 +190,13 @@ def config_page() -> str:
     return "\n".join(parts)
 
 
-def shared_keys(every: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[type, str]:
-    """Return the classes whose keys several sections have, each with the title of their table."""
-    owners: dict[type, list[str]] = {}
-    for path, section in every[1:]:
-        for key in section["properties"]:
-            base = definer(section["title"], key)
-            if path not in owners.setdefault(base, []):
-                owners[base].append(path)
-    return {base: _title(paths) for base, paths in owners.items() if len(paths) > 1}
+def shared_keys(every: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
+    """Return the definitions that several sections share, each with the title of their table."""
+    users: dict[str, list[str]] = {}
+    for path, section in every:
+        for name in map(_named, section.get("allOf", ())):
+            users.setdefault(name, []).append(path)
+    return {name: _title(paths) for name, paths in users.items() if len(paths) > 1}
 
 
 def _title(paths: Sequence[str]) -> str:
@@ -321,9 +299,14 @@ def _first_part(docstring: str) -> str:
     return docstring.partition("Examples\n")[0]
 
 
+def _named(value: Mapping[str, Any]) -> str:
+    """Return the name of the definition that a value refers to."""
+    return str(value["$ref"].rpartition("/")[2])
+
+
 def _references(value: Mapping[str, Any]) -> Iterator[str]:
     if "$ref" in value:
-        yield value["$ref"].rpartition("/")[2]
+        yield _named(value)
     for name in ("anyOf", "oneOf", "allOf", "prefixItems"):
         for one in value.get(name, ()):
             yield from _references(one)

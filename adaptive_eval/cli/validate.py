@@ -55,7 +55,7 @@ def command(source: Path | None, schema: bool, target: Path | None, **options: A
     "# yaml-language-server: $schema=FILE"; --schema prints that file.
     """
     if schema:
-        from adaptive_eval.config.load_config import json_schema
+        from adaptive_eval.config.config_schema import json_schema
 
         click.echo(json.dumps(json_schema(), indent=2))
         return None

@@ -29,7 +29,7 @@ from adaptive_eval.options.mistakes import (
     no_dataset,
     shown,
 )
-from adaptive_eval.options.section import Record, Section, as_read, described
+from adaptive_eval.options.section import as_read
 from adaptive_eval.tasks.sources import is_file_source
 
 MAX_BYTES = 2_000_000
@@ -290,42 +290,3 @@ def _missing_datasets(data: Any, base: Path | None) -> Iterator[tuple[Place, str
         if not (base / Path(dataset).expanduser()).is_file():
             words = f"{shown(dataset)}: there is no such file in {base}"
             yield ("tasks", place, "dataset"), no_dataset(words)
-
-
-_VARIANTS = {
-    "type": "object",
-    "description": "A grid of variants of a model: the model's label, and lists of values of its keys.",
-    "required": ["variants"],
-    "additionalProperties": False,
-    "properties": {"variants": {"type": "object", "required": ["of"]}},
-}
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of a config file, for editors.
-
-    Examples
-    --------
-    >>> json_schema()["properties"]["seed"]["type"]
-    'integer'
-    """
-    schema = RunConfig.model_json_schema(by_alias=True, mode="validation")
-    known: list[type] = [*_all_under(Section), *_all_under(Record)]
-    sections = {one.__name__: one for one in known}
-    for name, part in {**schema["$defs"], RunConfig.__name__: schema}.items():
-        for key, words in described(sections[name]).items():
-            part["properties"][key]["description"] = words
-    models = schema["properties"]["models"]
-    models["items"] = {"anyOf": [models["items"], _VARIANTS]}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "adaptive-eval config",
-    }
-
-
-def _all_under(base: type) -> Iterator[type]:
-    under: list[type] = base.__subclasses__()
-    for one in under:
-        yield one
-        yield from _all_under(one)

@@ -15,8 +15,8 @@ import numpy as np
 
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.config import parse_config
+from adaptive_eval.config.config_schema import json_schema
 from adaptive_eval.config.document import read_document, write_document
-from adaptive_eval.config.load_config import json_schema
 from adaptive_eval.config.short_forms import PROVIDERS, benchmarks
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.endpoints.apis import OpenAIChat

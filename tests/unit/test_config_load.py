@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
 from config_texts import MINIMAL, SECRET, WIDE, problems_of, with_changes
 from hypothesis import given
@@ -17,7 +18,9 @@ from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.build.server_discovery import read_addresses
 from adaptive_eval.build.session_spec import as_configured, deadlines_of
 from adaptive_eval.config import load_config, parse_config
-from adaptive_eval.config.load_config import config_from_data, json_schema
+from adaptive_eval.config.config_schema import json_schema
+from adaptive_eval.config.document import read_document
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.config.run_config import difference
 from adaptive_eval.core.spec import BudgetSpec
 from adaptive_eval.options.section import check_url, parse_count, parse_seconds
@@ -27,7 +30,8 @@ from scorio.categorical import get_schema, schema_names
 # Loading a config: what a good one gives, and files that are none.
 
 
-DATA = Path(__file__).parents[1] / "data"
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data"
 FULL = (DATA / "full_config.yaml").read_text("utf-8")
 TEXTS = json.loads((DATA / "config_changes.json").read_text("utf-8"))
 
@@ -105,8 +109,36 @@ def test_the_json_schema_describes_the_grammar():
         definitions["RubricConfig"]["properties"]
     )
     assert set(definitions["PriorConfig"]["properties"]) == {"from", "depth"}
-    assert {"type": "string"} in definitions["RunBudget"]["properties"]["tokens"]["anyOf"]
     json.dumps(schema)
+
+
+SCHEMA = json_schema()
+CONFIGS = [*(ROOT / "configs").glob("*.yaml"), *(ROOT / "docs" / "examples").glob("*.yaml")]
+
+
+def mistakes_by_the_schema(data, definition=None):
+    """Return the keywords of the JSON schema that a config, or a section, fails."""
+    part = SCHEMA if definition is None else {"$ref": f"#/$defs/{definition}", "$defs": SCHEMA["$defs"]}
+    errors = jsonschema.Draft202012Validator(part).iter_errors(json.loads(json.dumps(data)))
+    return {keyword for error in errors for keyword in error.schema_path}
+
+
+@pytest.mark.parametrize("text", [FULL, *(path.read_text("utf-8") for path in CONFIGS)])
+def test_the_json_schema_takes_what_is_read(text):
+    assert not mistakes_by_the_schema(read_document(text).data)
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEMA["$defs"] if not name.endswith("Keys")])
+def test_the_json_schema_refuses_an_unknown_key_in_every_section(name):
+    """Keys that sections share stand in definitions of their own, which take further keys."""
+    assert mistakes_by_the_schema({"no_such_key": 1}, name) & {"propertyNames", "additionalProperties"}
+    assert not mistakes_by_the_schema({}, name) & {"propertyNames", "additionalProperties"}
+
+
+@pytest.mark.parametrize("name", ["BudgetSpec", "RunBudget"])
+def test_the_json_schema_judges_the_values_of_shared_keys(name):
+    assert not mistakes_by_the_schema({"trials": "20k", "usd": 5}, name)
+    assert "trials" in mistakes_by_the_schema({"trials": [20]}, name)
 
 
 # The ``budget`` sections of a run, a model and a task: what they take and what they need to be held.

@@ -9,7 +9,8 @@ import pytest
 from config_texts import plain
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.config.load_config import config_from_data, json_schema
+from adaptive_eval.config.config_schema import json_schema
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.inspect_driver import generate_options, require_drivable
 from adaptive_eval.interop.inspect_task import InspectScorer, SampleCompletion, load_inspect_task

@@ -22,7 +22,7 @@ from run_examples import command
 import adaptive_eval
 import scorio.eval
 import scorio.rank
-from adaptive_eval.config.load_config import json_schema
+from adaptive_eval.config.config_schema import json_schema
 from scorio import eval as metrics
 from scorio import rank, sequential
 from scorio.study import paper
