@@ -11,9 +11,7 @@ from adaptive_eval.core.plugins import load_plugin, package_of
 from adaptive_eval.errors import SessionError, UserCodeError
 from adaptive_eval.options.decisions import POLICY_GROUP
 from scorio.arrays import Bools, Floats, Ints
-
-FIRST_TRIALS = 10
-"""Trials of every model before a policy draws from the posterior."""
+from scorio.sequential import Board
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +150,11 @@ class TopTwo:
         left = {model: free.get(model, 0) for model in members if free.get(model, 0) > 0}
         if not left:
             return
-        if min(view.issued[model] for model in members) < FIRST_TRIALS:
+        issued = np.array(view.issued, dtype=np.float64)
+        if not Board.is_readable(issued[members]).all():
             yield from RoundRobin().choose(view, free)
             return
         rng = np.random.default_rng(view.seed)
-        issued = np.array(view.issued, dtype=np.float64)
         start, chosen = issued.copy(), 0
         score, variance = view.scores()
         root = np.sqrt(view.cost())

@@ -108,10 +108,6 @@ def forecast(
     )
 
 
-NEW = 0.5
-"""Part of a model's repeated answers that must say something new if further ones are to be foreseen."""
-
-
 def _repeats_are_copies(comparison: SessionContrasts, states: ModelStates) -> bool:
     """Return whether most repeated answers of a needed model are or may be copies; further ones may be, too.
 
@@ -122,7 +118,9 @@ def _repeats_are_copies(comparison: SessionContrasts, states: ModelStates) -> bo
     for model in comparison.members:
         if states.copies[model] > 0 and repeats[model] == 0:
             return True
-        if board.new_repeats(model) < NEW * repeats[model]:
+        new = board.new_repeats(model)
+        copies = repeats[model] - new
+        if copies > new:
             return True
     return False
 

@@ -27,18 +27,13 @@ GROWTH = 2
 KNOWN_FROM = 5
 """Answers of each model from which on a difference is foreseen."""
 _NONE = np.zeros(0, dtype=np.int64)
-LOOKS = 16
-"""Predictions while as many trials are issued and completed as are in flight."""
-SMALL_FLIGHT = 1 / 16
-"""Trials in flight for each that is complete, below which those that are complete say enough; also the part
-of its trials that a contrast is asked while it waits for other calls."""
+FEW = 1 / 16
+"""The part of a number of trials that changes little: nothing is foreseen again before so many more."""
 CHANCE = 1 / 3
 """A contrast waits for its trials in flight if they decide it with this chance."""
 ON_THE_WAY, AT_THE_END = (-NormalDist().inv_cdf(chance) for chance in (CHANCE / 2, CHANCE))
 """Standard deviations by which a difference grows with this chance: for a winner, which the highest evidence
 decides (the reflection principle), and for a tie, whose bound widens."""
-FAR = 2.0
-"""A need of so many times the trials of the furthest model is taken for endless."""
 DECIDERS = ("anytime",)
 """Rules whose evidence can be predicted."""
 
@@ -64,7 +59,7 @@ class Drain:
     def needs(self, issued: Sequence[int]) -> Floats | None:
         """Return up to which step each contrast is forecast to need its models; None if nothing is awaited.
 
-        It is infinite if nothing is foreseen, or if it is far.
+        It is infinite if nothing is foreseen.
         """
         board = self._comparison.answers
         if not self._predicts or issued == board.complete:
@@ -73,14 +68,14 @@ class Drain:
         trials = sum(issued[model] for model in asked)
         if trials + board.answered >= self._due:
             flight = trials - sum(board.complete[model] for model in asked)
-            later = max(flight // LOOKS, 4 * len(self._comparison.members))
+            later = max(int(FEW * flight), 4 * len(self._comparison.members))
             self._due = trials + board.answered + later
             self._look(issued, flight)
         needs = np.full(self._comparison.fold.verdict.size, np.inf)
         reach = fewer_of(issued, self._first, self._second)
         complete = reach <= fewer_of(board.complete, self._first, self._second)
         # A contrast that is complete may be foreseen to end by winners elsewhere, which may never come.
-        further = np.where(complete, (1.0 + SMALL_FLIGHT) * reach + 1.0, 0.0)
+        further = np.where(complete, (1.0 + FEW) * reach + 1.0, 0.0)
         needs[self._rows] = np.maximum(self._until, further)
         return needs
 
@@ -102,15 +97,14 @@ class Drain:
         np.divide(latest.margin[rows], variance, out=at_margin, where=known)
         at_reach = variance / np.maximum(growth, 1.0)
         pairs = np.flatnonzero(~goal.single[rows] & (reach > progress))
-        if self._foresight.available and pairs.size and flight > SMALL_FLIGHT * complete:
+        if self._foresight.available and pairs.size and flight > FEW * complete:
             seen = self._foresight.read(first[pairs], second[pairs], reach[pairs])
             difference[pairs], variance[pairs], at_reach[pairs] = seen[:3]
             ready[pairs] = comparison.is_readable(reach[pairs]) & (seen[3] >= KNOWN_FROM)
         move = np.sqrt(np.maximum(variance - at_reach, 0.0))
         surplus = self._surplus(rows, difference, move, at_reach, at_margin, growth)
         until = np.divide(reach, surplus, out=np.full(rows.size, np.inf), where=ready & (surplus > 0.0))
-        going = [trials for trials in issued[: self._models] if trials < Answers.FINISHED]
-        near = until < FAR * max(going, default=0)
+        near = np.isfinite(until)
         self._rows = rows[near]
         self._first = first[near]
         self._second = second[near]
@@ -193,14 +187,10 @@ class LookSchedule:
         self._answered = comparison.answers.answered + max(READ_BATCH, ahead * len(comparison.members))
 
 
-FIRST = 64
-"""Steps that are looked at one by one."""
-PARTS = np.array([64, 32, 16])
-"""The next look is one of these parts of the steps away, or at the next step."""
+PARTS = FEW / np.array([1, 2, 4])
+"""The next look is one of these parts of the steps away, or at the next step until the least part is one."""
 DEVIATIONS = 4.0
 """Standard deviations by which a difference may move until then."""
-PASSES = 2
-"""Passes over the questions from which on the noise of a model's answers is taken as known."""
 READ_TOGETHER = 100_000
 """Contrasts times steps, so that a look takes little memory."""
 
@@ -212,9 +202,10 @@ def next_look(comparison: SessionContrasts) -> int:
     """
     now, rows = comparison.reached, np.flatnonzero(comparison.fold.needed)
     most = comparison.contrasts.condition.review or now
-    steps = np.minimum(now // PARTS, min(most, now))
+    steps = np.minimum(PARTS * now, min(most, now)).astype(np.int64)
+    early = steps.min() < 1
     steps = steps[(steps > 1) & (steps * rows.size <= READ_TOGETHER)]
-    if now < FIRST or steps.size == 0 or not _foreseeable(comparison, rows):
+    if early or steps.size == 0 or not _foreseeable(comparison, rows):
         return 1
     growth = steps / now
     left = Foresight(comparison.answers, comparison.fold.levels.guard).least_share(now, steps)
@@ -298,7 +289,9 @@ def too_noisy(comparison: SessionContrasts) -> list[str]:
 def _may_be_decided(comparison: SessionContrasts, row: int) -> bool:
     """Return whether a contrast with a reference can get a verdict once its model has no noise any more."""
     live, stored = sorted((int(comparison.contrasts.first[row]), int(comparison.contrasts.second[row])))
-    if comparison.fold.progress[row] < PASSES * comparison.spec.questions:
+    questions = comparison.spec.questions
+    repeats = comparison.fold.progress[row] - questions
+    if repeats < questions:  # the noise of its answers is hardly known
         return True
     foresight = Foresight(comparison.answers, comparison.fold.levels.guard)
     left = foresight.without_noise(live, stored)

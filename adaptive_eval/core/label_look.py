@@ -19,8 +19,6 @@ from scorio.sequential import LabelBets, label_bets
 from scorio.sequential.parts import Known, Looks, VerdictCode, expected_log_e
 
 TEST: Final = "bets on labels"
-LEAST_SHARE: Final = 0.01
-"""Share of labels from which on a forecast looks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +203,7 @@ class LabelLook(OneLook):
         predicted = bets.slope[-1] * x[known]
         actual = y[known]
         stake = bets.stake[known]
-        have = max(float(part.chosen.mean()), LEAST_SHARE)
+        have = float(part.chosen.mean())
         scale = 1.0
         if bets.groups is not None:  # a cluster is bet on once, so that its questions win less
             now = expected_log_e(predicted, actual, stake, have, at.size)

@@ -26,8 +26,6 @@ from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from scorio.arrays import AT_ONCE, Bools, Floats, Ints
 from scorio.sequential.parts import Looks, VerdictCode, look_at_difference, look_at_score
 
-_LEAST_P = 1e-300
-
 
 @dataclass(frozen=True, eq=False)
 class AnswerCounts:
@@ -331,7 +329,7 @@ class OneLook:
         shift = np.where(goal.measured, origin, 0.0)
         value = np.where(goal.measured, 0.0, goal.value)
         trials = np.minimum(answers.trials[goal.first], answers.trials[goal.partner])
-        evidence = -np.log(np.maximum(tests.p_value, _LEAST_P))
+        evidence = -np.log(np.maximum(tests.p_value, np.finfo(np.float64).tiny))
         columns = {
             "difference": shift + unit * (tests.estimate - value),
             "difference_low": shift + unit * (tests.low - value),

@@ -8,9 +8,6 @@ from typing import Any
 
 from adaptive_eval.errors import library
 
-_WIDTH = 160
-"""Pixels of an interval in a notebook."""
-
 _LONGEST = 60
 """Characters of a model's name that a table shows."""
 
@@ -129,15 +126,12 @@ def _bar(line: Any, low: float, high: float) -> str:
     if line.score is None:
         return ""
     left, middle, right = (
-        (_WIDTH - 10) * (end - low) / (high - low) + 5
-        for end in (line.score_low, line.score, line.score_high)
+        f"{(end - low) / (high - low):.1%}" for end in (line.score_low, line.score, line.score_high)
     )
-    return (
-        # In style too, since pages of docs scale every image to its column.
-        f'<svg viewBox="0 0 {_WIDTH} 12" style="width:{_WIDTH}px;max-width:none;height:12px" role="img" '
-        'aria-label="interval">'
-        f'<line x1="{left:.1f}" x2="{right:.1f}" y1="6" y2="6" stroke="currentColor" stroke-width="2"/>'
-        f'<circle cx="{middle:.1f}" cy="6" r="4" fill="currentColor"/></svg>'
+    return (  # pages of docs scale an image to its column unless its style says how wide it is
+        '<svg style="width:10em;max-width:none;height:1em;overflow:visible" role="img" aria-label="interval">'
+        f'<line x1="{left}" x2="{right}" y1="50%" y2="50%" stroke="currentColor" stroke-width="2"/>'
+        f'<circle cx="{middle}" cy="50%" r="4" fill="currentColor"/></svg>'
     )
 
 

@@ -23,7 +23,6 @@ import numpy as np
 
 from scorio.arrays import Bools, Floats
 from scorio.sequential.cells import Cells
-from scorio.sequential.moments import PRIOR_ANSWERS
 
 ONE_MODEL: Final = 0.5
 """Slope if only one model is stored: nothing tells how far another one agrees with it."""
@@ -107,8 +106,8 @@ def _profile(stored: StoredAnswers, weight: Floats, value: float) -> Floats:
     typical = _typical(level)
     trials = stored.trials.sum(axis=0)
     pooled = np.clip(typical + beyond, 0.0, 1.0)
-    # No score is 0 or 1: each question has some answers of the mean score in addition.
-    score = (trials * pooled + PRIOR_ANSWERS * typical) / (trials + PRIOR_ANSWERS)
+    # No score is 0 or 1: each question has one answer of the mean score in addition.
+    score = (trials * pooled + typical) / (trials + 1.0)
     shifted = _shifted(score, weight, value)
     return shifted - np.average(shifted, weights=weight)
 

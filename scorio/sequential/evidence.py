@@ -37,7 +37,7 @@ MEASURED: Final = 0.8
 """Share of its error rate that the interval of a score has at the look that ends its measurement; all other
 looks share the rest. Chosen between .8 and .9, which needs as many trials with more room for an estimated
 variance, and whose other intervals are wider (docs/measurements.md)."""
-FLOOR: Final = 1e-15
+FLOOR: Final = float(np.finfo(np.float64).resolution)
 """Smallest variance, so that no division by zero can follow from identical answers."""
 ROUNDING: Final = 1e-9
 """Differences of scores, shares and chances below it are rounding."""

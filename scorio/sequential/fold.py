@@ -37,10 +37,8 @@ Looks = NDArray[np.void]
 class VerdictCode:
     """Verdicts of contrasts, as arrays hold them."""
 
-    OPEN = 0
-    BETTER = 1
+    OPEN, BETTER, TIE = range(3)
     WORSE = -BETTER  # the sign of the difference
-    TIE = 2
 
 
 STEP_BITS = np.iinfo(np.int32).bits

@@ -34,7 +34,6 @@ from numpy.typing import ArrayLike
 from scorio.arrays import Bools, Floats
 from scorio.sequential.clusters import RATES
 from scorio.sequential.evidence import log_mean
-from scorio.sequential.moments import PRIOR_ANSWERS
 
 
 @dataclass(frozen=True)
@@ -314,5 +313,5 @@ def _slopes(judge: Floats, label: Floats, chosen: Bools) -> Floats:
     known = chosen & ~np.isnan(x + y)
     x, y = np.where(known, x, 0.0), np.where(known, y, 0.0)
     products, squares = (np.concatenate([[0.0], np.cumsum(one)[:-1]]) for one in (x * y, x * x))
-    # Before there are labels, a slope of 0 counts as if the judge's scores of some answers had been 1.
-    return np.clip(products / (squares + PRIOR_ANSWERS), 0.0, 1.0)[: x.size]
+    # Before there are labels, a slope of 0 counts as if the judge had scored one answer with 1, its label 0.
+    return np.clip(products / (squares + 1.0), 0.0, 1.0)[: x.size]

@@ -14,17 +14,17 @@ POOLED = 1e4
 """Prior strength that stands for "no variance between questions"."""
 ENOUGH_NOISE = 2.0
 """Σ n v at which the empirical-Bayes noise of a model is trusted."""
-PRIOR_ANSWERS = 1.0
-"""Answers that a guess counts for where few are known yet."""
 
 
 class Mark:
-    """What stands in the place of a category, as arrays hold it."""
+    """What stands in the place of a category, as arrays hold it: below all categories."""
 
-    MISSING = -1  # the trial got no answer
-    KNOWN = -2  # the step needs no trial: the model repeats its answers, and has answered the question
-    NOT_YET = -3  # the trial is not completed
-    DROPPED = -4  # a repeat that does not count, as if it had not been asked
+    (
+        DROPPED,  # a repeat that does not count, as if it had not been asked
+        NOT_YET,  # the trial is not completed
+        KNOWN,  # the step needs no trial: the model repeats its answers, and has answered the question
+        MISSING,  # the trial got no answer
+    ) = range(-4, 0)
 
 
 def unit_scores(weights: ArrayLike) -> Floats:

@@ -19,11 +19,8 @@ from scorio.sequential.rules import Anytime
 from scorio.sequential.standings import Settings, Standings, standings
 from scorio.sequential.trial_sequence import TrialSequence
 
-ROOM = 2**15
+ROOM = np.iinfo(np.int16).max + 1
 """Different numbers that a monitor has room for; the room is doubled where more come."""
-
-_FIRST_STREAM = 1024
-"""Trials that a stream has room for at first."""
 
 Outcome: TypeAlias = "float | bool | None"
 """0 or 1, a category, or a number; None for a trial that stays without an answer."""
@@ -294,7 +291,7 @@ class ScoreMonitor:
         else:
             self._questions = _Questions(questions, order)
         if self._questions is None:
-            self._course = self._stream(_FIRST_STREAM)
+            self._course = self._stream(1)
         else:
             sequence = self._questions.sequence
             self._course = ScoreCourse(sequence, self._intake.scale, target, against, confidence)

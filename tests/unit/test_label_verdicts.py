@@ -284,6 +284,20 @@ def test_a_pair_needs_more_labels_only_above_the_evidence_it_has(read):
     assert have < look.share_for(0, 2, 1.05 * evidence) < 0.8
 
 
+@pytest.mark.parametrize("read", ["one task"], indirect=True)
+def test_few_labels_are_foreseen_from_as_few(read):
+    _, _, look, _ = read
+    many = {name: np.tile(values, 12) for name, values in vars(look.judged).items()}
+    first = np.flatnonzero(many["chosen"] & ~np.isnan(many["label"][:2]).any(axis=0))[:2]
+    many["chosen"][:] = False
+    many["chosen"][first] = True
+    many["label"][:, ~many["chosen"]] = np.nan
+    few = replace(look, judged=replace(look.judged, **many))
+    steps, _ = few.judged.shared_by([0, 1])
+    assert few.share_for(0, 1, -1.0) == pytest.approx(2 / steps.size)
+    assert steps.size > 200
+
+
 @pytest.mark.parametrize("rows", [("", 3.0), (3.0, ""), ("", 3.0, ""), (3.0, 3.0), ("", "")])
 def test_of_rows_about_one_answer_the_one_that_is_filled_in_counts(tmp_path, rows):
     key, file = TrialKey("a", 4), tmp_path / "labels.csv"

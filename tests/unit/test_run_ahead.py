@@ -12,7 +12,6 @@ from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core import foresight
 from adaptive_eval.core.board import SessionContrasts
-from adaptive_eval.core.foresight import FIRST
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
@@ -250,9 +249,9 @@ def test_a_claim_beside_a_ranking_is_decided_as_if_looked_at_after_every_step(mo
 def test_a_pair_is_looked_at_step_by_step_at_first_and_when_it_may_be_called(monkeypatch):
     spec = make_spec(2, 400, max_passes=4)
     session, looks = driven(monkeypatch, spec, (0.5, 0.62), 1)
-    assert set(range(FIRST)) <= set(looks)
+    assert set(range(64)) <= set(looks)
     (call,) = (decision for decision in session.decisions if decision.kind == "pair")
-    assert call.step > 2 * FIRST
+    assert call.step > 128
     assert session.budget.completed == 2 * call.step
     assert len(looks) < 0.8 * call.step
 

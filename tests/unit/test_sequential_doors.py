@@ -97,7 +97,6 @@ def test_a_monitor_says_what_to_ask_and_counts_what_waits():
 
 @pytest.mark.parametrize("limits", [None, (1.0, 5.0)], ids=["right or wrong", "numbers"])
 def test_a_stream_is_followed_as_its_recorded_score_says_beyond_the_room_that_it_has(limits, monkeypatch):
-    monkeypatch.setattr("scorio.sequential.monitor._FIRST_STREAM", 16)
     monkeypatch.setattr("scorio.sequential.monitor.ROOM", 4)
     rng = np.random.default_rng(11)
     stream = (rng.random(100) < 0.8).astype(float) if limits is None else rng.uniform(2.5, 5.0, 100)
