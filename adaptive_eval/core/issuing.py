@@ -257,7 +257,8 @@ class Issuer:
             most = min(most, SLOW_START + GROWTH * (issued - in_flight) - in_flight)
         if model in self._greedy:
             # A question is asked again when its answer before is in: one batch agrees with itself.
-            most = min(most, self.board.complete[model] + self.spec.questions - issued)
+            further = self.board.complete[model] + self.spec.questions - issued
+            most = min(most, len(self.states.gaps[model]) + max(further, 0))
         return most
 
     def _own_budget_refuses(self, model: int) -> bool:

@@ -216,6 +216,21 @@ def test_a_greedy_model_is_asked_again_once_its_answer_is_in(greedy):
         assert [request.question for request in again] == [request.question for request in asked[:3]]
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_greedy_model_is_asked_for_the_answers_that_did_not_come(killed):
+    spec = make_spec(1, 5, goal="budget", trials=200, greedy=True)
+    session = Session(spec)
+    first, *others = session.ask(12)
+    told = [TrialOutcome(request.key, 1) for request in others]
+    session.tell(told)
+    if killed:
+        session = Session(spec)
+        session.replay([told])
+    else:
+        session.abandon(first.key, billed=False)
+    assert [request.key for request in session.ask(12)] == [first.key]
+
+
 @pytest.mark.parametrize("seed", [5, 10, 11])
 def test_a_replay_makes_the_calls_that_rest_on_known_answers_before_another_model_stops(seed):
     """What needs no trial is not in the log, and an open pair with a model that has stopped is lost."""
