@@ -161,10 +161,33 @@ REFUSED: Refused = (
 )  # fmt: skip
 """Values of two options that no run may have together, or that say nothing together."""
 
+LONGER: Options = {name: values for name, values in COURSES.items() if name != "size"} | {
+    "lost": ("none", "some", "of-one", "steady", "burst", "given-up", "redrawn", "copies", "repeated"),
+    "budget": ("none", "raised", "tokens", "usd", "parts", "of-models", "of-tasks"),
+    "tasks": ("one", "two", "large", "wide", "pooled"),
+    "stored": ("none", "one", "few", "with-lost", "alike", "uneven"),
+    "delivery": ("together", "shuffled", "overdue", "hanging"),
+    "passes": ("endless", "six", "twenty"),
+    "answers": ("near", "apart", "alike"),
+    "resumed": ("no", "yes", "often", "changed"),
+    "usage": ("within", "beyond", "unreported"),
+    "groups": ("few", "many"),
+}  # fmt: skip
+"""The options of longer courses."""
+LONGER_REFUSED: Refused = (
+    *REFUSED,
+    ("rule", "exact", "tasks", "wide"),
+    ("rule", "exact", "stored", "few uneven"),
+    ("scores", "mixed", "tasks", "large"),
+)
+
 
 # ---------------------------------------------------------------------------- the specification of a case
 
-SIZES = {"one": (12,), "two": (11, 6), "weighed": (9, 6), "pooled": (10, 4), "three": (6, 5, 4)}
+SIZES = {
+    "one": (12,), "two": (11, 6), "weighed": (9, 6), "pooled": (10, 4), "three": (6, 5, 4),
+    "large": (40,), "wide": (34, 9),
+}  # fmt: skip
 SCALES: Mapping[str, tuple[tuple[float, ...], ...]] = {
     "right": ((0.0, 1.0),), "graded": ((-2.0, 0.0, 2.0),), "uneven": ((1.0, 0.0, 0.3, 0.5),),
     "numbers": (ScoreRange((1.0, 10.0)),), "mixed": ((0.0, 1.0), (0.0, 1.0, 3.0)),
@@ -172,16 +195,26 @@ SCALES: Mapping[str, tuple[tuple[float, ...], ...]] = {
 MEANS = {
     "near": {2: (0.9, 0.35), 3: (0.95, 0.6, 0.2), 4: (0.97, 0.7, 0.65, 0.15)},
     "apart": {2: (0.98, 0.05), 3: (0.99, 0.5, 0.02), 4: (0.99, 0.66, 0.35, 0.02)},
+    "alike": {2: (0.6, 0.6), 3: (0.62, 0.6, 0.58), 4: (0.8, 0.6, 0.6, 0.5)},
 }
-BUDGETS = {
-    "none": BudgetSpec(), "trials": BudgetSpec(trials=170), "tokens": BudgetSpec(tokens=13_000),
-    "usd": BudgetSpec(usd=0.5), "parts": BudgetSpec(prompt_tokens=9_000, completion_tokens=6_000),
+BUDGETS: Mapping[str, Mapping[str, float]] = {
+    "trials": {"trials": 170}, "tokens": {"tokens": 13_000}, "usd": {"usd": 0.5},
+    "parts": {"prompt_tokens": 9_000, "completion_tokens": 6_000}, "raised": {"trials": 70},
 }  # fmt: skip
+LENGTH = 3
+"""Times the budgets of other courses that longer ones have."""
 
 
-def spec_of(case: Case) -> SessionSpec:
+def limits(of: Case, **most: float) -> BudgetSpec:
+    """Return a budget; longer courses, which have no size, have more."""
+    times = 1 if "size" in of else LENGTH
+    return BudgetSpec(**{name: type(limit)(times * limit) for name, limit in most.items()})
+
+
+def spec_of(case: Case, options: Options = COURSES) -> SessionSpec:
     """Return the specification of a case."""
-    of = {name: case.get(name, values[0]) for name, values in COURSES.items()}
+    of = {name: case.get(name, values[0]) for name, values in options.items()}
+    of = {name: values[0] for name, values in COURSES.items() if options is not LONGER} | of
     tasks = tasks_of(of)
     spans = {(min(task.weights), max(task.weights)) for task in tasks}
     low, high = spans.pop() if len(spans) == 1 else (0.0, 1.0)
@@ -196,13 +229,13 @@ def spec_of(case: Case) -> SessionSpec:
             confidence={"high": 0.9, "low": 0.7}[of["confidence"]],
             family=of["family"],
             equivalence=None if margin is None else margin * unit,
-            max_passes={"six": 6, "three": 3, "endless": None}[of["passes"]],
+            max_passes={"six": 6, "three": 3, "twenty": 20, "endless": None}[of["passes"]],
             target="benchmark" if of["target"] == "benchmark" else "population",
             ties=of["ties"],
         ),
         allocation=AllocationSpec(of["policy"], of["questions"]),
         spend=of["spend"],
-        budget=BUDGETS.get(of["budget"], BudgetSpec()),
+        budget=limits(of, **BUDGETS.get(of["budget"], {})),
         seed=3,
         overall="pooled" if of["tasks"] == "pooled" else "macro",
         references=references_of(of, tasks),
@@ -221,7 +254,7 @@ def models_of(of: Case) -> tuple[ModelSpec, ...]:
     for place in range(number):
         own = BudgetSpec()
         if of["budget"] == "of-models" and place < 2:
-            own = (BudgetSpec(trials=70), BudgetSpec(tokens=4_000))[place]
+            own = (limits(of, trials=70), limits(of, tokens=4_000))[place]
         greedy = of["noise"].startswith("greedy")
         claimed = {"one-repeats": (0,), "claim-fails": (1,), "greedy-and-one": (2, 1), "all-repeat": range(9)}
         same = place in claimed.get(of["noise"], ())
@@ -233,11 +266,13 @@ def models_of(of: Case) -> tuple[ModelSpec, ...]:
 def tasks_of(of: Case) -> tuple[TaskSpec, ...]:
     found = []
     for number, size in enumerate(SIZES[of["tasks"]]):
-        if of["target"] != "benchmark" or of["size"] == "large":
+        if size < 30 and (of["target"] != "benchmark" or of.get("size") == "large"):
             size *= 3
         scales = SCALES[of["scores"]]
         groups = tuple(f"c{place * place % 7}" for place in range(size))
-        own = BudgetSpec(trials=120) if of["budget"] == "of-tasks" and number == 0 else BudgetSpec()
+        if of.get("groups") == "many":
+            groups = tuple(f"c{2 * place // 3}" for place in range(size))
+        own = limits(of, trials=120) if of["budget"] == "of-tasks" and number == 0 else BudgetSpec()
         task = TaskSpec(
             "tuv"[number],
             tuple(f"q{place}" for place in range(size)),
@@ -281,17 +316,21 @@ def references_of(of: Case, tasks: Sequence[TaskSpec]) -> tuple[ReferenceSpec, .
     means = {"none": {}, "two": {"old": 0.4, "older": 0.8}}.get(of["stored"], {"old": 0.4})
     for name, mean in means.items():
         lost, alike = {}, {}
+        counts = {task.name: table_of(task, name, mean, 4) for task in tasks}
         for task in tasks:
             places = np.arange(len(task.questions))
             if of["stored"] == "with-lost":
                 lost[task.name] = (places % 4 == 0) * 2 + (places % 5 == 2)
             if of["stored"] == "alike":
                 alike[task.name] = (places % 3 == 1) * 2
-        counts = {task.name: table_of(task, name, mean, 4) for task in tasks}
-        for table in counts.values():
+            table = counts[task.name]
             if of["stored"] == "with-lost":
                 table[2::5] = 0  # it has no answer to these, and was not asked the last
                 table[-1] = 0
+            if of["stored"] == "few":
+                table[places % 3 > 0] = 0
+            if of["stored"] == "uneven":
+                table[places % 4 > 0] = table_of(task, name, mean, 1)[places % 4 > 0]
         found.append(ReferenceSpec(name, counts, "a file", lost, alike))
     return tuple(found)
 

@@ -6,6 +6,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from course_facts import (
 )
 from crossed_options import (
     COURSES,
+    LONGER,
+    LONGER_REFUSED,
     MEANS,
     REFUSED,
     Case,
@@ -47,18 +50,21 @@ from adaptive_eval.trial import COPY_REASON, LAID_OUT, Missing, TrialOutcome, Tr
 
 MOST_TRIALS = 260
 """Trials after which a course is ended from outside."""
-SHORT = 170
-"""The same of further courses."""
+MOST_OF_LONGER = 800
+"""The same of longer courses."""
 
 
 class Course:
     """A session on its way, with what was asked and told."""
 
-    def __init__(self, case: Case, most: int = MOST_TRIALS) -> None:
+    def __init__(
+        self, case: Case, options: Options = COURSES, most: int = MOST_TRIALS, slots: int = 12
+    ) -> None:
         self.most = most
-        self.case = {name: case.get(name, values[0]) for name, values in COURSES.items()}
-        self.name = plain(self.case, COURSES)
-        self.session = Session(spec_of(case))
+        self.slots = slots
+        self.case = {name: case.get(name, values[0]) for name, values in options.items()}
+        self.name = plain(self.case, options)
+        self.session = Session(spec_of(case, options))
         self.tasks = {task.name: task for task in self.session.spec.tasks}
         self.asked: list[TrialRequest] = []
         self.facts: list[str] = []
@@ -68,7 +74,7 @@ class Course:
         self.failed: Counter = Counter()  # requests of trials that may have been billed and left no answer
         self.told = 0
         self.noted = 0  # decisions that were looked at for the log
-        self.due = {"asked": 8, "seen": 40}
+        self.due = {"asked": 8, "seen": 40, "resumed": 75, "dropped": 100 if slots == 12 else 250}
 
     def run(self) -> list[str]:
         """Run it to its end; return what is recorded."""
@@ -81,25 +87,32 @@ class Course:
 
     def go(self) -> None:
         """Run it to its end."""
-        for turn in range(10**4):
-            if self.session.stopped is not None:
-                break
+        self.go_to_stop()
+        self.tell_late()
+        stopped = self.session.stopped
+        if self.case["budget"] == "raised" and stopped is not None and stopped.reason == "budget":
+            self.resume(replace(self.session.spec, budget=BudgetSpec(trials=420)))
+            self.go_to_stop()
+            self.tell_late()
+
+    def go_to_stop(self) -> None:
+        for turn in count():
             self.ask()
             self.note_stops()
             if self.session.stopped is not None:
                 break
+            assert self.flying, "it asks nothing, awaits nothing and does not stop"
             batch = self.ready(turn)
             self.tell(batch)
-            self.meddle(turn)
+            self.meddle()
             self.look()
-        self.tell_late()
 
     def ask(self) -> None:
-        free: int | dict[str, int] = 12 - len(self.flying)
+        free: int | dict[str, int] = self.slots - len(self.flying)
         if self.case["capacity"] == "of-each":
             flying = Counter(one.key.model for one in self.flying)
             free = {
-                model.name: 4 + place - flying[model.name]
+                model.name: self.slots // 3 + place - flying[model.name]
                 for place, model in enumerate(self.session.spec.models)
             }
         new = self.session.ask(free)
@@ -112,21 +125,23 @@ class Course:
     def ready(self, turn: int) -> list[TrialRequest]:
         """Return the trials whose answers come now."""
         delivery = self.case["delivery"]
-        if delivery == "overdue":
-            for one in self.flying:
-                if (
-                    one.key.model != "m1"
-                    and chance("hangs", self.name, one.key) < 0.04
-                    and one not in self.held
-                ):
-                    self.held[one] = self.told
-        late = [one for one, since in self.held.items() if self.told - since > 60]
+        share, after = {"overdue": (0.04, 60), "hanging": (0.1, 150)}.get(delivery, (0.0, 0))
+        for one in self.flying:
+            may_hang = one.key.model != "m1" or delivery == "hanging"
+            if may_hang and chance("hangs", self.name, one.key) < share and one not in self.held:
+                self.held[one] = self.told
+        late = [one for one, since in self.held.items() if self.told - since > after]
         ready = [one for one in self.flying if one not in self.held or one in late]
         if not ready:
             ready = list(self.flying)
         if delivery == "shuffled":
             ready.sort(key=lambda one: chance("turn", self.name, one.key, turn // 3))
-        counts = {"single": 1 if turn < 60 else 9, "shuffled": 1 + turn % 7, "overdue": 4}
+        counts = {
+            "single": 1 if turn < 60 else 9, "shuffled": 1 + turn % 7, "overdue": 4,
+            "hanging": self.slots // 2,
+        }  # fmt: skip
+        if self.slots > 12:
+            counts |= {"shuffled": 5 + 7 * (turn % 5), "overdue": self.slots // 2}
         return ready[: counts.get(delivery, len(ready))]
 
     def tell(self, batch: Sequence[TrialRequest]) -> None:
@@ -172,8 +187,11 @@ class Course:
             same = noise != "claim-fails" or key.index <= 30
         if same:
             trial = (key.model, request.task, request.question)
-        usage = Usage(20 + int(request.question[1:]) % 9, int(5 + 50 * chance("long", self.name, trial)), 4)
-        shares = {"some": 0.07, "of-one": 0.4 * (place == 1), "first": 0.9 * (key.index < 12 and place == 0)}
+        usage = self.usage(request, trial)
+        shares = {
+            "some": 0.07, "of-one": 0.4 * (place == 1), "first": 0.9 * (key.index < 12 and place == 0),
+            "steady": 0.25, "burst": 0.8 * (20 <= key.index < 40),
+        }  # fmt: skip
         discarded: tuple = ()
         if lost in ("given-up", "redrawn") and fate < 0.12:
             discarded = (("timeout",), ("timeout", "timeout"), ("killed",), ("server",))[int(fate / 0.03)]
@@ -188,28 +206,43 @@ class Course:
         digest_of_text = worth + 10 * (place if again else int(1e6 * chance("text", self.name, trial)))
         return TrialOutcome(key, worth, usage, digest_of_text, repeats=again, discarded=discarded)
 
-    def meddle(self, turn: int) -> None:
+    def usage(self, request: TrialRequest, trial: tuple) -> Usage:
+        prompt, long = 20 + int(request.question[1:]) % 9, chance("long", self.name, trial)
+        kind = self.case.get("usage")
+        if kind == "beyond" and long > 0.9:  # more than the prompt and the limit allow
+            return Usage(prompt + 25, int(80 * long), 4)
+        if kind == "unreported" and long > 0.9:
+            return Usage()
+        return Usage(prompt, int(5 + 50 * long), 4)
+
+    def meddle(self) -> None:
         """Do what comes from outside: a model that fails, a kill and another start, an end."""
-        if self.case["dropped"] != "none" and self.told >= 100 and not self.session.states.stopped:
-            kind = self.case["dropped"]
-            if self.session.stopped is None:
-                self.session.stop_model("m1", kind, spent=kind == "spent", unusable=kind == "unusable")
-                self.case = {**self.case, "dropped": "none"}
-                self.note_stops()
-        if self.case["resumed"] == "yes" and self.told >= 75 and self.session.stopped is None:
-            self.case = {**self.case, "resumed": "no"}
-            self.session = again(self.session, self.log, self.failed, 7)
-            self.noted = len(self.session.decisions)
-            self.flying, self.held = [], {}
-            self.facts.append(f"resumed {moment(self.session.results())}")
+        kind, session = self.case["dropped"], self.session
+        running = session.stopped is None and not session.states.stopped
+        if kind != "none" and self.told >= self.due["dropped"] and running:
+            session.stop_model("m1", kind, spent=kind == "spent", unusable=kind == "unusable")
+            self.case = {**self.case, "dropped": "none"}
+            self.note_stops()
+        resumed = self.case["resumed"]
+        if resumed != "no" and self.told >= self.due["resumed"] and self.session.stopped is None:
+            self.due["resumed"] = self.told + 100 if resumed == "often" else 10**6
+            spec = self.session.spec
+            self.resume(changed(spec) if resumed == "changed" else spec)
         if self.told >= self.most:
             self.session.end("interrupted")
         self.note_stops()
 
+    def resume(self, spec: SessionSpec) -> None:
+        """Lose what is in flight, and go on in another session."""
+        self.session = again(self.session, self.log, self.failed, 7, spec)
+        self.noted = len(self.session.decisions)
+        self.flying, self.held = [], {}
+        self.facts.append(f"resumed {moment(self.session.results())}")
+
     def note_stops(self) -> None:
-        """Put stops from outside, which a replay does not find in the answers, at their place in the log."""
+        """Put what a replay does not find in the answers, such as outside stops, at its place in the log."""
         for one in self.session.decisions[self.noted :]:
-            if one.kind == "model_stopped" or one.verdict in ("interrupted", *LOOKED_AT):
+            if one.kind in ("model_stopped", LAID_OUT) or one.verdict in ("interrupted", *LOOKED_AT):
                 self.log.append(one)
         self.noted = len(self.session.decisions)
 
@@ -226,14 +259,35 @@ class Course:
         self.flying = []
 
 
-def again(session: Session, log: Sequence, failed: Mapping, size: int) -> Session:
+def longer_course(case: Case) -> Course:
+    return Course(case, LONGER, MOST_OF_LONGER, slots=36)
+
+
+def changed(spec: SessionSpec) -> SessionSpec:
+    """Return the specification with what a user may change on the way."""
+    stopping = spec.stopping
+    margin, passes = stopping.equivalence, stopping.max_passes
+    other = replace(
+        stopping,
+        confidence=0.8,
+        equivalence=None if margin is None else 1.5 * margin,
+        max_passes=None if passes is None else passes + 2,
+    )
+    return replace(spec, stopping=other)
+
+
+def again(
+    session: Session, log: Sequence, failed: Mapping, size: int, spec: SessionSpec | None = None
+) -> Session:
     """Return another session to which the log of one was replayed, in batches of a size."""
-    other = Session(session.spec)
+    other = Session(spec or session.spec)
 
     def batches() -> Iterator[list]:
         part: list = []
         for one in log:
             if isinstance(one, Decision):
+                if one.kind == LAID_OUT:
+                    continue
                 yield part
                 part = []
                 other.repeat(one)
@@ -244,7 +298,7 @@ def again(session: Session, log: Sequence, failed: Mapping, size: int) -> Sessio
                 part = []
         yield part
 
-    other.replay(batches(), failed.items(), [one for one in session.decisions if one.kind == LAID_OUT])
+    other.replay(batches(), failed.items(), [one for one in log if getattr(one, "kind", "") == LAID_OUT])
     return other
 
 
@@ -264,6 +318,7 @@ LOOKS: Options = {
     "confidence": ("high", "low"),
     "size": ("small", "large"),
     "answers": ("apart", "near"),
+    "groups": ("few", "many"),
 }
 """The options of looks at tables of answers."""
 
@@ -272,7 +327,7 @@ LOOKS_REFUSED = [one for one in REFUSED if {one[0], one[2]} <= LOOKS.keys()]
 
 def look_facts(case: Case) -> list[str]:
     """Return what one look at tables of answers says."""
-    spec = spec_of(case)
+    spec = spec_of(case, LOOKS)
     answers = tables_of(case, spec)
     facts = []
     for name, table in (("", answers), ("all-asked ", answers.asked_of_all())):
@@ -400,7 +455,7 @@ def record_of(of: Case, course: Course) -> LabelRecord:
 FILE = Path(__file__).parents[1] / "data" / "recorded_courses.txt"
 KINDS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
     "courses": (COURSES, REFUSED, lambda case: shortened(Course(case).run())),
-    "further": (COURSES, REFUSED, lambda case: condensed(Course(case, SHORT).run())),
+    "longer": (LONGER, LONGER_REFUSED, lambda case: condensed(longer_course(case).run())),
     "looks": (LOOKS, LOOKS_REFUSED, look_facts),
     "labels": (LABELS, LABELS_REFUSED, label_facts),
     "graders": (GRADERS, GRADERS_REFUSED, grader_facts),
@@ -433,6 +488,8 @@ def write() -> None:
     lines, changed, new, kept = [], 0, 0, set()
     for kind, (options, refused, facts_of) in KINDS.items():
         known = [case_of(written) for of, written in old if of == kind]
+        if {} not in known:
+            known.insert(0, {})
         lines.append(
             f"# {kind} of " + " x ".join(f"{name} {len(values)}" for name, values in options.items())
         )
