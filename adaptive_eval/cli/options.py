@@ -169,7 +169,10 @@ def named(name: str, *examples: str, **settings: Any) -> Callable[[Callable[...,
 
 
 log_options = stacked(
-    option("--model NAME[=FILE] …", "The model of files that name none; or of one more FILE. Repeatable."),
+    option(
+        "--model NAME[=FILE] …",
+        "The model of files that name none; or of one more FILE, whatever it names its own. Repeatable.",
+    ),
     option("--task NAME", "Name of the task, in place of the files' own."),
     option("--rename OLD=NEW …", "Rename a model. Repeatable."),
     option("--id question_id FIELD", "The dataset's field that names a question."),

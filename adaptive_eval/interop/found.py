@@ -97,7 +97,8 @@ class Choices:
     """The user's choices about reading, if a file leaves them open."""
 
     model: str | None = None  # the model's name, for files that name none
-    models: Mapping[Path, str] = field(default_factory=lambda: _NONE_OF)  # that name of single files
+    models: Mapping[Path, str] = field(default_factory=lambda: _NONE_OF)  # the only model's of single files
+    given: Path | None = None  # the one of these that is read
     # of a file without a model's name whose own name other files have, the folder that tells it from them
     folder: str | None = None
     task: str | None = None  # the task's name, instead of the file's
@@ -122,14 +123,18 @@ class Choices:
         name = model or self.model
         if not name:
             raise OutcomesError(f"{path}: it does not say which model answered; name it with --model NAME")
-        if not self.rename:
+        if self.given is not None:
+            path, new = self.given, self.models[self.given]
+            option, advice = "--model", "name the file of a single model so"
+        elif self.rename:
+            new = self.rename.get(name, name)
+            option, advice = "--rename", "choose another name"
+        else:
             return name
-        new = self.rename.get(name, name)
         other = self.origins.setdefault((path, new), name)
         if other != name:
             raise UsageError(
-                f"--rename: {path} has the models {other!r} and {name!r}, and both would be {new!r}; choose "
-                "another name"
+                f"{option}: {path} has the models {other!r} and {name!r}, and both would be {new!r}; {advice}"
             )
         return new
 

@@ -16,6 +16,7 @@ from adaptive_eval.core.discarded import redrawn_words
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import Coded, OutcomesError
 from adaptive_eval.interop.found import RUN, Flaw, Found, Log, audited, checked, flawed
+from adaptive_eval.interop.headings import listed
 from adaptive_eval.interop.sequences import Ints, TrialCells, random_order
 from adaptive_eval.trial import COPY_REASON, DiscardCause, ScoreRange
 from adaptive_eval.trial import NOT_THERE as NOT_THERE
@@ -30,6 +31,8 @@ FEWEST_AGAIN = 10
 
 MOST_NAMED = 5
 """Questions that a note names."""
+
+_APART = "To compare two versions of a model, name each: --model NAME=FILE"
 
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -111,9 +114,12 @@ class Gatherer:
         self._rules: set[str] = set()
         self._read: list[str] = []
         self._next: dict[tuple[int, int, int], int] = {}
+        self._log_of: dict[tuple[int, int], int] = {}  # the first log with a model's trials of a question
+        self._together: dict[str, None] = {}  # models whose trials of one question are in several logs
         self._uuids: dict[str, Path] = {}
         self._files: dict[tuple[bytes, ...], Path] = {}
         self._logs = 0
+        self._first: dict[int, Path] = {}  # the first log with trials of a model
         self._copies = 0
         self._redrawn: Counter[str] = Counter()  # trials of each model in which another draw counts
         self._redrawn_causes: set[DiscardCause] = set()  # why draws of those were given up
@@ -177,6 +183,7 @@ class Gatherer:
         model = self._models.get(found.model)
         if model is None:
             model = self._models[found.model] = len(self._models)
+            self._first[model] = log.path
             self._audit.watch(found.model)
         question = self._question(task, found)
         if self._range is not None and found.score is not None:
@@ -189,6 +196,8 @@ class Gatherer:
             task.scores.add(found.score)
         number = found.number
         if number is None:
+            if self._log_of.setdefault((model, question), self._logs) != self._logs:
+                self._together[found.model] = None
             number = self._next.get((model, question, series), 0)
             self._next[model, question, series] = number + 1
         repeats, answer = audited(self._audit, log, found)
@@ -207,10 +216,11 @@ class Gatherer:
         try:
             self._db.execute(_INSERT, (model, question, series, number, *result))
         except sqlite3.IntegrityError:
-            raise OutcomesError(
-                f"{log.path}: {found.place}: trial {number} of model {found.model!r} on question "
-                f"{found.question!r} appears twice"
-            ) from None
+            words = f"trial {number} of model {found.model!r} on question {found.question!r} appears twice"
+            first = self._first[model]
+            if first != log.path:
+                words += f"; trials of that model are in {first} too. {_APART}"
+            raise OutcomesError(f"{log.path}: {found.place}: {words}") from None
         return self._differing(log, found, question) or self._other_group(found, question)
 
     def _other_group(self, found: Found, question: int) -> Flaw | None:
@@ -329,6 +339,12 @@ class Gatherer:
         """Yield whose other draws count, questions that a model was not asked, and how unequal counts are."""
         for model, redrawn in (+self._redrawn).items():
             yield Coded("warning/redrawn", f"{model}: {redrawn_words(redrawn)}")
+        if self._together:
+            yield Coded(
+                "outcomes/together",
+                "answers of several files to the same questions count as further trials of one model: "
+                f"{listed(self._together)}. {_APART}",
+            )
         for name, task in tasks.items():
             for model, number in self._models.items():
                 rows = self._db.execute("SELECT DISTINCT question FROM trials WHERE model = ?", (number,))

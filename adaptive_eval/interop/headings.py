@@ -1,7 +1,7 @@
 """What the columns of a table hold, by their headings and first values."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -42,6 +42,21 @@ WORDS: Mapping[str, int] = {
 
 _NO_ANSWER = ("", "na", "n/a", "nan", "null", "none", "-", "–", "—")
 """Cells without a verdict, in small letters."""
+
+SUMMARIES = frozenset(
+    (
+        "average",
+        "avg",
+        "average_score",
+        "macro_avg",
+        "mean",
+        "mean_score",
+        "overall",
+        "overall_score",
+        "total",
+    )
+)
+"""Headings of columns and rows that sum up others, whose numbers are no verdicts on a question."""
 
 _NUMBER = re.compile(r"([-+]?\d*[.,]?\d+) *(%?)")
 
@@ -103,7 +118,8 @@ def read_headings(
     taken = {*found.values(), *given.values()}
     if any(name in found or name in given for name in VERDICTS) or named:
         return Headings(_differing(found))
-    verdicts = [name for name in first if name not in taken and holds_verdicts(rows, name, scores)]
+    may_be = (name for name in first if name not in taken and plain_heading(str(name)) not in SUMMARIES)
+    verdicts = [name for name in may_be if holds_verdicts(rows, name, scores)]
     if len(verdicts) < 2:
         return Headings(_differing(found))
     if "model" not in found and "model" not in given:
@@ -115,15 +131,21 @@ def read_headings(
         if where:
             questions = f"the questions are in {where!r}"
         words = f"read with a column a model: {', '.join(verdicts)}; {questions}"
-        read = {*verdicts, *found.values(), *given.values()}
-        unread = [name for name in first if name and name not in read]
-        if unread:
-            words += f"; not read: {listed(unread)}"
+        words += _unread(first, {*verdicts, *found.values(), *given.values()})
         return Headings(_differing(found), models=tuple(verdicts), words=words)
     if "question" in found or "question" in given:
         return Headings(_differing(found))
     words = f"read with a column a question ({len(verdicts):,}), and a row a model"
+    words += _unread(first, {*verdicts, *found.values(), *given.values()})
     return Headings(_differing(found), questions=tuple(verdicts), words=words)
+
+
+def _unread(names: Iterable[str], read: Collection[str]) -> str:
+    """Say which columns are not read."""
+    unread = [name for name in names if name and name not in read]
+    if not unread:
+        return ""
+    return f"; not read: {listed(unread)}"
 
 
 def _by_subject(

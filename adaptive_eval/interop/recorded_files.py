@@ -53,8 +53,9 @@ def open_logs(paths: Iterable[Path], choices: Choices, *, texts: bool = True) ->
     folders = _folders({file for _, file in files})
     logs = []
     for path, file in files:
-        model = choices.models.get(path, choices.model)
-        own = replace(choices, model=model, folder=folders.get(file))
+        own = replace(choices, folder=folders.get(file))
+        if path in choices.models:
+            own = replace(own, model=choices.models[path], given=path)
         logs.append(open_log(file, own, texts=texts))
     _require_different(logs)
     return logs

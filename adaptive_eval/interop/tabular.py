@@ -47,9 +47,11 @@ from adaptive_eval.interop.found import (
     reading,
 )
 from adaptive_eval.interop.headings import (
+    SUMMARIES,
     Headings,
     listed,
     outside,
+    plain_heading,
     read_headings,
     sample_of,
     verdict_of,
@@ -288,6 +290,10 @@ class _Table:
                 values = mapped(values, self._columns)
             if self._headings.models and "question" not in values:
                 values = {**values, "question": str(row.line)}
+            if self._headings.models and plain_heading(str(values["question"])) in SUMMARIES:
+                words = f"{str(values['question'])!r} sums up the other rows and is no question"
+                yield Flaw(place, f"{words}; leave this row out")
+                return
             if self._task_asks:
                 values = {**values, "task": None}
             for one in self._headings.single(values):

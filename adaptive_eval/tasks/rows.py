@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -289,15 +290,24 @@ def _skip_space(text: str, position: int) -> int:
     return position
 
 
+_SEPARATOR = re.compile('"?sep=(.)"?')
+"""A first line by which a spreadsheet is told what parts the cells."""
+
+
 def _separated(lines: Iterable[str], delimiter: str) -> Iterator[Found]:
     read = iter(lines)
     begin = list(islice(read, 1))
     first = "".join(begin)
-    if delimiter not in first:
+    said = _SEPARATOR.fullmatch(first.strip())
+    if said:
+        delimiter = said[1]
+    elif delimiter not in first:
         # A spreadsheet writes semicolons where a comma is in numbers, and tabs when it is asked to.
         delimiter = next((one for one in (";", "\t") if one in first), delimiter)
     reader = csv.reader(chain(begin, read), delimiter=delimiter, strict=True)
     try:
+        if said:
+            next(reader)
         header = next(reader, [])
         twice = _twice(header)
         if twice:

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from adaptive_eval.errors import OutcomesError
+from adaptive_eval.errors import OutcomesError, UsageError
 from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.gather import Gatherer
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.trial import ScoreRange
@@ -37,6 +38,9 @@ FORMS = {
     "percentages.csv": wide("100 %", "0%"),
     "letters.csv": wide("C", "I"),
     "signs.csv": wide("✓", "✗"),
+    "spreadsheet.csv": "sep=;\r\n" + wide("1", "0", ";").replace("\n", "\r\n"),
+    "average_of_models.csv": wide("1", "0").replace("\n", ",0.5\n").replace("old,0.5", "old,Average"),
+    "average_of_questions.csv": lines("model,a,b,c,d,Mean", "new,1,1,1,0,.75", "old,1,0,0,0,.25"),
     "mark.csv": "\ufeff" + wide("TRUE", "no"),
     "by_model.json": json.dumps(BY_MODEL),
     "lists.json": json.dumps(LISTS),
@@ -202,3 +206,68 @@ def test_a_comma_that_may_part_thousands_is_refused(tmp_path):
     path.write_text(lines("model;question;score", *(f"{m};q{n};{'1,600' if v else 700}" for m, n, v in LONG)))
     with pytest.raises(OutcomesError, match="'1,600' is not a score"):
         read_recorded([path], Choices(range=ScoreRange((0.0, 2000.0))))
+
+
+def test_a_row_that_sums_up_the_others_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(wide("1", "0") + "Average,.75,.25\n", "utf-8")
+    with pytest.raises(OutcomesError, match="line 6: 'Average'"):
+        read_recorded([path])
+
+
+def of_one_model(folder, name, verdicts, trials=()):
+    """Write the answers of model `a` to some questions, with a column of trials if they are given."""
+    numbers = trials or [""] * len(verdicts)
+    rows = (f"a,q{n},{v},{t}" for n, (v, t) in enumerate(zip(verdicts, numbers, strict=True)))
+    (folder / name).write_text(lines("model,question,correct,trial", *rows), "utf-8")
+    return folder / name
+
+
+def gathered(paths, folder, **choices):
+    gatherer = Gatherer(folder, None, independent=True)
+    try:
+        for log in open_logs(paths, Choices(**choices)):
+            gatherer.add(log)
+        return gatherer.gathered()
+    finally:
+        gatherer.close()
+
+
+def together(notes):
+    return [note for note in notes if getattr(note, "code", "") == "outcomes/together"]
+
+
+def test_a_model_in_two_files_is_one_model_with_a_note_or_two_that_are_named(tmp_path):
+    before, after = of_one_model(tmp_path, "1.csv", OLD), of_one_model(tmp_path, "2.csv", NEW)
+    (tmp_path / "one").mkdir()
+    found = gathered([before, after], tmp_path / "one")
+    assert found.models == ("a",)
+    assert len(together(found.notes)) == 1
+    (tmp_path / "two").mkdir()
+    found = gathered([before, after], tmp_path / "two", models={before: "old", after: "new"})
+    assert found.models == ("old", "new")
+    assert not together(found.notes)
+
+
+def test_parts_of_one_benchmark_in_several_files_need_no_note(tmp_path):
+    parts = [of_one_model(tmp_path, "1.csv", OLD, [1] * 4), of_one_model(tmp_path, "2.csv", NEW, [2] * 4)]
+    (tmp_path / "trials").mkdir()
+    assert not together(gathered(parts, tmp_path / "trials").notes)
+    other = tmp_path / "3.csv"
+    other.write_text(parts[0].read_text("utf-8").replace("q", "p").replace("p", "q", 1), "utf-8")
+    (tmp_path / "questions").mkdir()
+    assert not together(gathered([parts[0], other], tmp_path / "questions").notes)
+
+
+def test_the_same_trial_of_a_model_in_two_files_is_refused_with_both_and_the_option(tmp_path):
+    paths = [of_one_model(tmp_path, name, OLD if name < "2" else NEW, [1] * 4) for name in ("1.csv", "2.csv")]
+    with pytest.raises(OutcomesError) as raised:
+        read_recorded(paths)
+    assert all(part in str(raised.value) for part in (str(paths[0]), str(paths[1]), "--model NAME=FILE"))
+
+
+def test_a_name_for_a_file_is_that_of_its_only_model(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(lines("model,question,correct", *(f"{m},{n},{v}" for m, n, v in LONG)), "utf-8")
+    with pytest.raises(UsageError, match="'new' and 'old'"):
+        read_recorded([path], Choices(models={path: "a"}))
