@@ -79,7 +79,8 @@ def _share(parts: Mapping[Any, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def _owners(section: Any) -> dict[str, type]:
     """Return the class that declares each key of a section: itself or one that it inherits from."""
-    return {
-        field.alias or name: next(one for one in section.__mro__ if name in inspect.get_annotations(one))
-        for name, field in section.__pydantic_fields__.items()
-    }
+    owners = {}
+    for name, field in section.__pydantic_fields__.items():
+        declaring = (one for one in section.__mro__ if name in inspect.get_annotations(one))
+        owners[field.alias or name] = next(declaring)
+    return owners
