@@ -124,7 +124,7 @@ def _print_json(views: Iterator[RunSummary]) -> RunSummary:
 
 
 def _print_once(view: RunSummary, as_json: bool, display: str | None, bayes: bool) -> RunSummary:
-    from adaptive_eval.views.live import LiveView, make_console
+    from adaptive_eval.views.live_terminal import LiveView, make_console
     from adaptive_eval.views.terminal import run_display
 
     if as_json:
@@ -138,7 +138,7 @@ def _print_once(view: RunSummary, as_json: bool, display: str | None, bayes: boo
 
 
 def _watch(views: Iterator[RunSummary], run: Path, display: str | None, bayes: bool) -> RunSummary:
-    from adaptive_eval.views.live import LiveView
+    from adaptive_eval.views.live_terminal import LiveView
     from adaptive_eval.views.terminal import render_summary
 
     with LiveView(display, bayes=bayes) as live:

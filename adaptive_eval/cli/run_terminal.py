@@ -27,7 +27,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.views.advice import refused_words
 from adaptive_eval.views.budgets import chance_words, hopeless_words, more_passes, raised_budgets
-from adaptive_eval.views.live import LiveView, make_console
+from adaptive_eval.views.live_terminal import LiveView, make_console
 from adaptive_eval.views.numbers import listing
 from adaptive_eval.views.reading import Attachment, Seen
 from adaptive_eval.views.summary import RunHeader, RunSummary

@@ -177,7 +177,7 @@ class GrowingTable:
 
 def _console() -> Console:
     """Return a console on standard output, wide if it is no terminal."""
-    from adaptive_eval.views.live import make_console
+    from adaptive_eval.views.live_terminal import make_console
 
     console = make_console(sys.stdout)
     if not console.is_terminal:

@@ -150,7 +150,7 @@ class AnswerScorer(AnswerScorerConfig, ABC):
     A scorer is its section of the config, with what it does.
 
     An answer cut off at its token limit gets category 0 and the reason ``truncated``, unless its result comes
-    before the cut (a closed box, a stated answer that ends before it).
+    before the cut (a closed box, a stated answer that ends before it). The rubric may make it 0 all the same.
     """
 
     @abstractmethod

@@ -18,7 +18,7 @@ from standings_examples import MORE, view_of
 
 from adaptive_eval.cli.run_terminal import ForgivingStream, Terminal
 from adaptive_eval.engine.events import Decided, Draining, Progress
-from adaptive_eval.views.live import LiveView, choose_display, make_console
+from adaptive_eval.views.live_terminal import LiveView, choose_display, make_console
 from adaptive_eval.views.report_json import JsonLines
 from adaptive_eval.views.run_sentences import outlook_phrases, progress_words
 from adaptive_eval.views.summary import outlook

@@ -19,7 +19,7 @@ from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.simulate.drivers import Latency
 from adaptive_eval.trial import TrialOutcome
 from adaptive_eval.views.decision_sentences import describe
-from adaptive_eval.views.live import PlainLines
+from adaptive_eval.views.live_terminal import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.sentences import state_words
 from adaptive_eval.views.verdicts import left_open

@@ -25,7 +25,7 @@ from adaptive_eval.views.budgets import (
     raised_budgets,
     unbounded_words,
 )
-from adaptive_eval.views.live import PlainLines
+from adaptive_eval.views.live_terminal import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.numbers import usd
 from adaptive_eval.views.page import to_html, to_markdown
