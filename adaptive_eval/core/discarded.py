@@ -7,6 +7,7 @@ import numpy as np
 
 from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import Account
+from adaptive_eval.core.forecast import HORIZON_PASSES
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Results
 from adaptive_eval.core.spec import SessionSpec
@@ -17,9 +18,8 @@ from scorio.sequential.parts import Mark
 
 PARTS = 4
 """Parts of a model's trials: what is lost in each of them is lost all along, and no burst."""
-LEAST, UNLIMITED = 16.0, 256.0
-"""Times the trials until now for which a run is foreseen: at least, as its budget may be raised, and where it
-has none."""
+LEAST = 16.0
+"""Times the trials until now for which a run is foreseen at least, as its budget may be raised."""
 
 
 def slack_left(slack: Floats, still: Floats, growth: Floats) -> Floats:
@@ -58,11 +58,9 @@ def open_for_good(comparison: SessionContrasts, account: Account) -> Bools:
     goal, board = comparison.contrasts, comparison.answers
     progress = np.maximum(comparison.fold.progress, 1)
     further = _further(account) / max(len(comparison.members), 1)
-    growth = 1.0 + further / progress
-    passes = comparison.spec.stopping.max_passes
-    if passes is not None:
-        growth = np.minimum(growth, passes * comparison.spec.questions / progress)
-    growth = np.clip(np.where(np.isfinite(growth), growth, UNLIMITED), LEAST, None)
+    passes = comparison.spec.stopping.max_passes or HORIZON_PASSES
+    growth = np.minimum(1.0 + further / progress, passes * comparison.spec.questions / progress)
+    growth = np.maximum(growth, LEAST)
     slack = np.append(board.scores().slack[:, 0], 0.0)  # the last one is no model, as second may be
     still = np.array([*map(lost_all_along, _lost(board)), *np.ones(len(comparison.spec.references)), 0.0])
     both = slack[goal.first] + slack[goal.second]

@@ -1,6 +1,8 @@
 """Forecast of the trials, tokens and USD until the goal is reached, as intervals."""
 
 from collections.abc import Callable
+from itertools import starmap
+from math import ceil, floor, isfinite, log10
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import SessionContrasts
 from adaptive_eval.core.budget import PICODOLLARS, Account, Budget
+from adaptive_eval.core.foresight import READ_TOGETHER
 from adaptive_eval.core.goals import AllOf, BestK, Condition, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, PairForecast, Range, RunForecast, StopVerdict
@@ -15,10 +18,6 @@ from scorio.arrays import Bools, Floats, Ints
 from scorio.sequential.parts import QUANTILES, simulate_board
 
 PATHS = 100
-MOST_PAIRS = 200
-"""Pairs of a larger board that are simulated: those that will take longest."""
-FURTHEST, STEP = 100.0, 1.25
-"""The chance of an end is looked at up to this multiple of the trials so far, in steps of this factor."""
 LIKELY = 0.8
 """The least chance that the goal is reached with which a budget is advised."""
 FORECAST_RULES = ("anytime", "exact")
@@ -99,7 +98,7 @@ def forecast(
         cost = range_of(usd)
     return RunForecast(
         open_pairs=int(fold.needed.sum()),
-        chances=_chances(reached, budget.completed),
+        chances=_chances(reached),
         resolved_within_budget=float(within.mean()),
         trials=range_of(more.sum(axis=0)),
         tokens=range_of(tokens),
@@ -147,7 +146,8 @@ def _of_pairs(
 
 def _hardest(comparison: SessionContrasts, rows: Ints) -> Ints:
     """Return the open pairs to simulate: of a large board those that will take longest, as it seems now."""
-    if rows.size <= MOST_PAIRS:
+    most = READ_TOGETHER // PATHS
+    if rows.size <= most:
         return rows
     size = np.abs(comparison.latest.difference[rows])
     margin = comparison.margin or 0.0
@@ -158,7 +158,7 @@ def _hardest(comparison: SessionContrasts, rows: Ints) -> Ints:
     variance = np.minimum(comparison.latest.variance[rows], 1e6)
     easier = distance**2 / (variance * np.maximum(comparison.fold.progress[rows], 1))
     easier[~comparison.fold.needed[rows]] = np.inf
-    return np.sort(rows[np.argsort(easier, kind="stable")[:MOST_PAIRS]])
+    return np.sort(rows[np.argsort(easier, kind="stable")[:most]])
 
 
 def _needed(condition: Condition, contrasts: int, rows: Ints) -> Callable[[Bools, Floats, Bools], Bools]:
@@ -188,23 +188,18 @@ def _needed(condition: Condition, contrasts: int, rows: Ints) -> Callable[[Bools
     return across
 
 
-def _chances(reached: Floats, completed: int) -> tuple[Chance, ...]:
-    """Return the chance that the goal is reached by a number of trials, for a few larger numbers."""
-    found: list[Chance] = []
-    factor = 1.0
-    while factor < FURTHEST:
-        factor = min(STEP * factor, FURTHEST)
-        trials = float(f"{factor * max(completed, 1):.2g}")
-        chance = float((reached <= trials).mean())
-        if found:
-            before = found[-1].resolved
-        else:
-            before = -1.0
-        if chance >= 0.01 and (chance - before >= 0.15 or chance >= LIKELY > before):
-            found.append(Chance(trials, chance))
-        if chance > 0.95:
-            break
-    return tuple(found)
+def _chances(reached: Floats) -> tuple[Chance, ...]:
+    """Return numbers of trials by which the goal is reached with low, even and good chances.
+
+    They are rounded up to two digits. One that no number reaches is left out.
+    """
+    found: dict[float, float] = {}
+    for trials in np.quantile(reached, (*QUANTILES[:-1], LIKELY), method="higher").tolist():
+        if isfinite(trials):
+            digit = 10.0 ** (floor(log10(trials)) - 1)
+            rounded = ceil(trials / digit) * digit
+            found[rounded] = float((reached <= rounded).mean())
+    return tuple(starmap(Chance, found.items()))
 
 
 def _unasked(comparison: SessionContrasts, states: ModelStates, until: Floats) -> Floats:

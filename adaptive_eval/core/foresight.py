@@ -192,7 +192,7 @@ PARTS = FEW / np.array([1, 2, 4])
 DEVIATIONS = 4.0
 """Standard deviations by which a difference may move until then."""
 READ_TOGETHER = 100_000
-"""Contrasts times steps, so that a look takes little memory."""
+"""Contrasts times steps, or paths that are drawn, so that to look at them takes little memory."""
 
 
 def next_look(comparison: SessionContrasts) -> int:

@@ -328,7 +328,7 @@ class RunForecast:
     open_pairs : int
         All open pairs that the goal needs.
     chances : tuple of Chance
-        For a few larger numbers of trials in all, the probability that they suffice.
+        Numbers of trials in all that suffice with probabilities of about 10, 50 and 80 %, as far as some do.
     """
 
     resolved_within_budget: float

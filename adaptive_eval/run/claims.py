@@ -14,7 +14,7 @@ import numpy as np
 from adaptive_eval.build.changed_settings import stored_changes
 from adaptive_eval.build.replay import Replay, replay, replay_log, replayed
 from adaptive_eval.core.discarded import discard_warnings
-from adaptive_eval.core.forecast import LIKELY, forecast
+from adaptive_eval.core.forecast import HORIZON_PASSES, LIKELY, forecast
 from adaptive_eval.core.goals import AllDecided, Goal
 from adaptive_eval.core.label_record import LABELS
 from adaptive_eval.core.results import FIXED, PairResult, Results, RunForecast
@@ -297,7 +297,7 @@ def _advice(goal: str, ahead: RunForecast | None) -> str:
         return f"{settings}: it ends as soon as the claim holds or fails"
     likely = likely_trials(ahead)
     if likely is None:
-        return f"the goal {goal} would, but no budget up to 100 times as large makes it likely"
+        return f"the goal {goal} would, but no budget for up to {HORIZON_PASSES:,} passes makes it likely"
     return (
         f"{settings} -o budget.trials={likely.trials:.0f}, which decides it with a chance of about "
         f"{100 * likely.resolved:.0f} % (at least {100 * LIKELY:.0f} % is advised)"

@@ -6,7 +6,7 @@ from decimal import Decimal
 from math import ceil
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.core.forecast import FURTHEST, LIKELY
+from adaptive_eval.core.forecast import HORIZON_PASSES, LIKELY
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Results, RunForecast
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
@@ -136,8 +136,8 @@ def hopeless_words(results: Results) -> str:
     if results.target == "population":
         questions = "more questions, stopping.target benchmark, "
     return (
-        f"No budget up to {FURTHEST:.0f} times the trials so far reaches the goal with a chance of "
-        f"{LIKELY:.0%} (simulated, approximate). Take {questions}a wider margin, or another goal."
+        f"No budget for up to {HORIZON_PASSES:,} passes reaches the goal with a chance of {LIKELY:.0%} "
+        f"(simulated, approximate). Take {questions}a wider margin, or another goal."
     )
 
 

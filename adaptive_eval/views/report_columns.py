@@ -183,7 +183,7 @@ CHANCES = (
 
 FORECAST = (
     field("open_pairs", Unit.COUNT, "open pairs that the goal needs"),
-    field("chances", Unit.ROWS, "for a few larger numbers of trials", columns=CHANCES),
+    field("chances", Unit.ROWS, "numbers of trials for chances of 10, 50 and 80 %", columns=CHANCES),
 )
 
 RUN: tuple[Column[RunSummary], ...] = (

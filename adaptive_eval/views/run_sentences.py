@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from adaptive_eval import __version__
 from adaptive_eval.core.discarded import rest_on_words
-from adaptive_eval.core.forecast import FURTHEST
+from adaptive_eval.core.forecast import HORIZON_PASSES
 from adaptive_eval.core.results import BudgetLine, ModelResult, PairResult, Results, RunForecast, StopVerdict
 from adaptive_eval.errors import without_home
 from adaptive_eval.store.records import EndpointHealth
@@ -245,7 +245,7 @@ def chances_words(results: Results) -> list[str]:
     if not forecast.chances:
         them = "it" if number == 1 else "them"
         return [
-            f"{is_open}, and {FURTHEST:.0f} times as many trials would probably not decide {them} "
+            f"{is_open}, and {HORIZON_PASSES:,} passes would probably not decide {them} "
             "(simulated, approximate)."
         ]
     return [

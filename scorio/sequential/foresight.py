@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from scorio.arrays import Floats, Ints
+from scorio.arrays import Floats, Ints, product
 from scorio.sequential.answers import Answers
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import TRUST, contrast_variance
 from scorio.sequential.evidence import FLOOR
 
 _NONE = np.zeros(0, dtype=np.int64)
-AFFORDABLE = 2**22
-"""Models squared times questions, up to which all answers are looked at: some milliseconds."""
 
 
 class Foresight:
@@ -20,10 +18,8 @@ class Foresight:
 
     def __init__(self, answers: Answers, guard: float) -> None:
         self._answers, self._guard = answers, guard
-        models = answers.cells[0].models
-        questions = answers.run_sequence.questions
-        self.available = answers.target == "benchmark" and models**2 * questions <= AFFORDABLE
-        """Whether it knows this kind of estimate, and is quick enough."""
+        self.available = answers.target == "benchmark"
+        """Whether it knows this kind of estimate."""
 
     def read(self, first: Ints, second: Ints, reach: Ints) -> tuple[Floats, Floats, Floats, Floats]:
         """Return differences and their variances, as far as answers are known and at the end.
@@ -122,9 +118,10 @@ class Foresight:
         # The variance between answers to one question; without repeats, that between all answers.
         within = ((square - score * mean).sum(axis=1) + 2.0 * spread) / (repeats + 2.0)
         noises = seen * within[:, None] / many
-        of_mean, of_square, of_noise = (_products(value, seen) for value in (mean, mean**2, noises))
-        both = np.maximum(_products(seen, seen)[first, second], 1.0)
-        gap = of_square[first, second] + of_square[second, first] - 2.0 * _products(mean, mean)[first, second]
+        of_mean, of_square, of_noise = (product(value, seen.T) for value in (mean, mean**2, noises))
+        both = np.maximum(product(seen, seen.T)[first, second], 1.0)
+        of_both = product(mean, mean.T)[first, second]
+        gap = of_square[first, second] + of_square[second, first] - 2.0 * of_both
         noise = of_noise[first, second] + of_noise[second, first]
         answered[len(answers.furthest) :] = np.inf  # of references nothing is awaited
         issued = np.maximum(reach * (total / answers.run_sequence.questions), 1.0)
@@ -155,8 +152,3 @@ class Foresight:
         known = category >= 0
         np.add.at(counts.reshape(-1, counts.shape[2]), place[known], cells.scale.shares[category[known]])
         return counts.sum(axis=2), counts @ cells.scale.levels, counts @ cells.scale.levels**2
-
-
-def _products(one: Floats, other: Floats) -> Floats:
-    """Return the inner products of all rows; without BLAS, whose threads wait longer than these sums take."""
-    return np.asarray(np.einsum("im,jm->ij", one, other))

@@ -31,7 +31,7 @@ def test_a_board_of_many_models_is_forecast_from_its_hardest_pairs(models):
     called = sum(decision.kind == "pair" for decision in session.decisions)  # the clearest, by bets
     assert forecast.open_pairs == models * (models - 1) // 2 - called
     assert called < models / 10
-    assert len(forecast.pairs) <= 200
+    assert len(forecast.pairs) == 1000
     asked = {name for pair in forecast.pairs for name in (pair.first, pair.second)}
     assert len(asked) > models / 2
     assert 0 < forecast.trials.low <= forecast.trials.median <= forecast.trials.high
@@ -40,7 +40,7 @@ def test_a_board_of_many_models_is_forecast_from_its_hardest_pairs(models):
 @pytest.mark.parametrize("margin", [None, 0.05])
 def test_of_many_pairs_those_are_forecast_that_will_take_longest(monkeypatch, margin):
     """A pair that is nearly equal takes longest, or without a margin the closest one."""
-    monkeypatch.setattr(forecast_module, "MOST_PAIRS", 2)
+    monkeypatch.setattr(forecast_module, "READ_TOGETHER", 2 * forecast_module.PATHS)
     spec = make_spec(4, 200, equivalence=margin)
     session = drive(Session(spec), coin([0.3, 0.42, 0.58, 0.6]), slots=8, most=400)
     results = session.results()

@@ -364,7 +364,7 @@ def test_the_raised_limit_is_one_that_will_probably_do(stored, config):
     assert hopeless_words(results) == ""
     assert "81 %" in chance_words(results)
     none = replace(results, forecast=replace(forecast, chances=chances[:2]))
-    assert "No budget up to 100 times" in hopeless_words(none)
+    assert "No budget for up to 1,000 passes" in hopeless_words(none)
     # Answers after the stop are in the forecast, and in no verdict: the pairs say what is open.
     (words,) = chances_words(replace(results, pairs=examples.midrun().pairs))
     assert words.startswith("3 pairs are open")
