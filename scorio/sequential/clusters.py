@@ -102,7 +102,8 @@ class ClusterSums:
             mean = sums.sum(axis=1) / np.maximum(sizes.sum(axis=1), 1.0)
             sums = sums - mean[:, None] * sizes
         # Σn²/Σn is what a cluster counts for: with κ of them, κ/G² is added to V, G = (Σn)²/Σn² clusters.
-        size = (sizes**2).sum(axis=1) / np.maximum(sizes.sum(axis=1), 1.0)
+        # Without any question it counts for one, or nothing would be known surely.
+        size = np.maximum((sizes**2).sum(axis=1) / np.maximum(sizes.sum(axis=1), 1.0), 1.0)
         return (sums**2).sum(axis=1), size**2
 
 

@@ -9,7 +9,7 @@ from session_scripts import calls, coin, counts_of, drive, make_spec
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ReferenceSpec
 from adaptive_eval.simulate import GivenChances, simulate
-from adaptive_eval.trial import COPY_REASON, Missing, TrialKey
+from adaptive_eval.trial import COPY_REASON, Missing, TrialKey, TrialOutcome
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.verdicts import rank_column
 from scorio.sequential.foresight import Foresight
@@ -129,6 +129,19 @@ class TestBoard:
         (pair,) = session.results().pairs
         assert (session.stopped.reason, pair.verdict, pair.questions) == ("resolved", "better", 30)
         assert pair.trials_each > 2 * 60
+
+    def test_without_a_common_question_nothing_is_known(self):
+        spec = make_spec(1, 60, target="population", equivalence=0.3)
+        task = replace(spec.tasks[0], clusters=tuple(f"c{place // 2}" for place in range(60)))
+        counts = counts_of(0.5, 60, 4)
+        reference = ReferenceSpec("old", {"t": counts})
+        spec = replace(spec, tasks=(task,), references=(reference,))
+        for request in Session(spec).ask(12):
+            counts[task.questions.index(request.question)] = 0
+        session = Session(spec)
+        session.tell([TrialOutcome(request.key, 1) for request in session.ask(12)])
+        (pair,) = session.results().pairs
+        assert (pair.trials_each, pair.questions, pair.verdict, pair.exact) == (12, 0, "open", False)
 
     def test_says_where_a_reference_covers_a_part_only(self):
         spec = make_spec(1, 30, max_passes=9)
