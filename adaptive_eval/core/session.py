@@ -426,6 +426,7 @@ class Session:
             if not self.board.determinism.claimed:  # what needs no trial is filled in at the end
                 self._decide()
         self.board.determinism.paused = self._replaying = False
+        self.board.absorb()  # what needs no trial, or is found to need one, is known only now
         stored.note_gaps()
         stored.bill(unanswered)
         self._decide(now=True)

@@ -231,6 +231,17 @@ def test_a_greedy_model_is_asked_for_the_answers_that_did_not_come(killed):
     assert [request.key for request in session.ask(12)] == [first.key]
 
 
+def test_a_replay_asks_for_no_answer_that_is_known():
+    spec = make_spec(2, 12, deterministic=("m0",), confidence=0.999)
+    spec = replace(spec, tasks=(*spec.tasks, TaskSpec("u", ("q0", "q1", "q2"))), samples_per_prompt=2)
+    steady, log = fixed((6, 6), 12), []
+    drive(Session(spec), steady, slots=20, most=90, log=log, missing=lambda one: one.key.index in (3, 4))
+    again = Session(spec)
+    again.replay(log)
+    assert again.board.determinism.known(0)
+    assert not any(again.states.gaps)
+
+
 @pytest.mark.parametrize("seed", [5, 10, 11])
 def test_a_replay_makes_the_calls_that_rest_on_known_answers_before_another_model_stops(seed):
     """What needs no trial is not in the log, and an open pair with a model that has stopped is lost."""
