@@ -389,7 +389,7 @@ class Rounds:
             r = _onward(sums[0], asked if category.min() >= 0 else asked & (category >= 0)[:, :, None])
             worth = self.scale.worth[category][:, :, None]
             s = _onward(sums[1], asked * worth)
-            s2 = s if self.scale.zero_one else _onward(sums[2], asked * worth**2)
+            s2 = s if self.scale.binary else _onward(sums[2], asked * worth**2)
             gone = np.zeros_like(r)
             if loses:
                 gone = _onward(sums[3], asked & (category == Mark.MISSING)[:, :, None])
@@ -419,12 +419,12 @@ class Rounds:
         estimate = of_kept((state.score[:, None] + h * s / many) / weight)
         share = of_kept((state.square[:, None] + h * h * has / many) / weight**2, 1.0)
         n, sx = state.n[:, None] + r, state.sx[:, None] + s
-        sxx = sx if self.scale.zero_one else state.sxx[:, None] + s2
+        sxx = sx if self.scale.binary else state.sxx[:, None] + s2
         v = prior.variance(n, sx, sxx)
         total = np.maximum(kept.sum(axis=2), 1)
         trials = of_kept(1.0 / share)
         scored = trials * estimate
-        squared = scored if self.scale.zero_one else trials * of_kept(sxx / np.maximum(n, 1.0))
+        squared = scored if self.scale.binary else trials * of_kept(sxx / np.maximum(n, 1.0))
         uniform = self.scale.avg_variance(trials, scored, squared)
         path = np.zeros((9, *r.shape[:2]))
         path[0], path[1] = of_kept(v * share).sum(axis=2) / total, uniform.sum(axis=2) / total

@@ -82,6 +82,14 @@ def test_grouping_changes_no_bit():
             assert np.array_equal(*values)
 
 
+def test_right_or_wrong_answers_vary_alike_in_either_order_of_categories():
+    right = np.random.default_rng(5).random((2, 96)) < 0.6
+    plain, turned = walked(right.astype(np.int64)), walked(1 - right, scores=(1.0, 0.0))
+    for name in ("w", "u", "g", "r", "total", "square"):
+        one, other = (getattr(cells.latest(), name) for cells in (plain[0], turned[0]))
+        assert one == pytest.approx(other), name
+
+
 @pytest.mark.parametrize("lost", [0.0, 0.12])
 def test_score_and_lost_share_are_the_weighted_means_of_those_of_rounds(lost):
     """With this seed every question keeps an answer in every round, and one loses two at once."""
