@@ -40,6 +40,9 @@ LAID_OUT: Literal["laid_out"] = "laid_out"
 FIXED = "fixed"
 """The rule of results whose number of trials was fixed before anybody looked; no run asks by it."""
 
+RIGHT_OR_WRONG: Final = (0.0, 1.0)
+"""What a wrong answer is worth, and a right one, where nothing else is said."""
+
 STEPS = 25_200
 """Steps of a range of scores: 1 to 10, 0 to 100 and halves are among them, and a category fits 16 bits."""
 

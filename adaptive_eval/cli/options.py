@@ -12,7 +12,7 @@ import click
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.column_maps import read_map
-from adaptive_eval.trial import FIXED, ScoreRange
+from adaptive_eval.trial import FIXED, RIGHT_OR_WRONG, ScoreRange
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
@@ -443,7 +443,7 @@ def weights_of(options: Mapping[str, Any]) -> tuple[float, ...]:
     if options["weights"] is not None:
         weights = numbers(options["weights"], "--weights")
     else:
-        weights = (0.0, 1.0)
+        weights = RIGHT_OR_WRONG
     try:
         unit_scores(weights)
     except ValueError as error:

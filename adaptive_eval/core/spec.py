@@ -23,7 +23,7 @@ from adaptive_eval.options.decisions import Spend
 from adaptive_eval.options.decisions import StoppingSpec as StoppingSpec
 from adaptive_eval.options.limit_options import BudgetSpec as BudgetSpec
 from adaptive_eval.options.limit_options import Price as Price
-from adaptive_eval.trial import FIXED, STEPS, DiscardCause, ScoreRange
+from adaptive_eval.trial import FIXED, RIGHT_OR_WRONG, STEPS, DiscardCause, ScoreRange
 from scorio.arrays import Bools, Floats
 from scorio.sequential import parts
 from scorio.sequential.parts import Anytime, ContrastBlock, Levels, has_answer_bets
@@ -96,7 +96,7 @@ class TaskSpec:
 
     name: str
     questions: tuple[str, ...]
-    weights: tuple[float, ...] = (0.0, 1.0)
+    weights: tuple[float, ...] = RIGHT_OR_WRONG
     clusters: tuple[str, ...] | None = None
     prompt_bounds: tuple[int, ...] | None = None
     prompt_varies: bool = False

@@ -24,7 +24,7 @@ from adaptive_eval.interop.stored_config import config_of_file, model_section, t
 from adaptive_eval.interop.trial_weights import weights_of_run
 from adaptive_eval.options.section import HUB
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.trial import score_of
+from adaptive_eval.trial import RIGHT_OR_WRONG, score_of
 from adaptive_eval.views.summary import RunSummary
 
 VERSION = "0.3.0"
@@ -62,7 +62,7 @@ def write_every_eval(
             rows = 0
             for task, questions in tasks.items():
                 cells = list(cells_of_run(reader, model, task, questions, counted))
-                worth = about.weights.get(task, (0.0, 1.0))
+                worth = about.weights.get(task, RIGHT_OR_WRONG)
                 for row in _samples(cells, worth, model, task, identity):
                     file.write(json.dumps(row) + "\n")
                     rows += 1

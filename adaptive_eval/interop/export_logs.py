@@ -25,7 +25,7 @@ from adaptive_eval.interop.stored_config import config_of_file, model_section, t
 from adaptive_eval.interop.trial_weights import weights_of_run
 from adaptive_eval.options.section import HUB
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.trial import CUT_OFF, score_of
+from adaptive_eval.trial import CUT_OFF, RIGHT_OR_WRONG, score_of
 
 
 def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> list[Path]:
@@ -54,7 +54,7 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
 
 def _log(inspect: Any, asked: list[ModelQuestion], model: str, task: str, about: RunDescription) -> Any:
     samples = []
-    weights = about.weights.get(task, (0.0, 1.0))
+    weights = about.weights.get(task, RIGHT_OR_WRONG)
     for cell in asked:
         for epoch, trial in enumerate(cell.trials, start=1):
             samples.append(_epoch(inspect, cell, epoch, trial, weights))
@@ -174,7 +174,7 @@ def _write_task(
     means = []
     missing = 0
     answered = 0
-    weights = about.weights.get(task, (0.0, 1.0))
+    weights = about.weights.get(task, RIGHT_OR_WRONG)
     with path.open("w", encoding="utf-8") as file:
         for cell in cells:
             missing += len(cell.trials) - len(cell.answered)

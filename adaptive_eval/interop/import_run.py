@@ -26,6 +26,7 @@ from adaptive_eval.interop.sequences import TrialCells, TrialSequences, sequence
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import (
+    RIGHT_OR_WRONG,
     SAME_TEXT,
     Completion,
     Missing,
@@ -84,7 +85,8 @@ def _levels(
             f"task {task!r} has scores in some logs and {categories} categories in others; import them apart"
         )
     if right_from is not None:
-        return TaskCategories((0.0, 1.0), {value: int(value >= right_from) for value in (*scores, 0.0, 1.0)})
+        places = {value: int(value >= right_from) for value in (*scores, *RIGHT_OR_WRONG)}
+        return TaskCategories(RIGHT_OR_WRONG, places)
     values = sorted({0.0, 1.0, *scores})
     return TaskCategories(tuple(values), {value: place for place, value in enumerate(values)})
 
@@ -98,7 +100,7 @@ def _weights(task: str, categories: int, given: Sequence[float] | None) -> tuple
                 f"task {task!r} has {categories} categories; say what each is worth, such as "
                 "--weights 0,0.5,1"
             )
-        return (0.0, 1.0)
+        return RIGHT_OR_WRONG
     if len(given) < categories:
         raise OutcomesError(f"task {task!r} has {categories} categories and there are {len(given)} weights")
     try:

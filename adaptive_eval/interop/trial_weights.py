@@ -9,7 +9,7 @@ from adaptive_eval.core.results import Results, from_json
 from adaptive_eval.interop.stored_config import as_counted
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.trial import STEPS, ScoreRange
+from adaptive_eval.trial import RIGHT_OR_WRONG, STEPS, ScoreRange
 from scorio.sequential.parts import trial_weights, unit_scores
 
 Weights = Mapping[tuple[str, int], float]
@@ -63,7 +63,7 @@ def _of_task(
     sizes = {one.task: one.questions for one in results.tasks}
     size = sizes.get(task, results.questions)
     questions = np.array([numbers[int(columns.question[row])] for row in rows], np.int64)
-    values = worth.get(task, (0.0, 1.0))
+    values = worth.get(task, RIGHT_OR_WRONG)
     if isinstance(values, ScoreRange):
         steps = np.arange(STEPS + 1) / STEPS
     else:

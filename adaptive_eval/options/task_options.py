@@ -21,7 +21,7 @@ from adaptive_eval.options.section import (
     one_or_more,
     short_for,
 )
-from adaptive_eval.trial import IMAGE_TOKENS, ScoreRange
+from adaptive_eval.trial import IMAGE_TOKENS, RIGHT_OR_WRONG, ScoreRange
 
 if TYPE_CHECKING:
     from scorio.categorical import Schema
@@ -149,7 +149,7 @@ def default_weights(schema: str | dict[str, Any]) -> tuple[float, ...]:
     """
     definition = resolve_schema(schema)
     if definition is None:
-        return (0.0, 1.0)
+        return RIGHT_OR_WRONG
     return definition.weights or tuple(map(float, range(len(definition.categories))))
 
 

@@ -13,6 +13,7 @@ from adaptive_eval.core.determinism import COPY_READERS
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.simulate.coins import ENDLESS, asked, to_score_units
+from adaptive_eval.trial import RIGHT_OR_WRONG
 from scorio.arrays import Bools, Floats, Ints
 from scorio.sequential.parts import Mark, RunSequence, unit_scores
 
@@ -148,7 +149,7 @@ class RecordedOutcomes:
             tasks.setdefault(task, []).append(id_)
         return {name: tuple(ids) for name, ids in tasks.items()}
 
-    def task_specs(self, weights: tuple[float, ...] = (0.0, 1.0)) -> tuple[TaskSpec, ...]:
+    def task_specs(self, weights: tuple[float, ...] = RIGHT_OR_WRONG) -> tuple[TaskSpec, ...]:
         """Return the tasks as a session sees them, all with one rubric.
 
         Raises
@@ -220,7 +221,7 @@ class RecordedOutcomes:
         categories = np.where(absent, LOST, categories)
         return replace(self, questions=questions, categories=categories, clusters=clusters, texts=texts)
 
-    def scores(self, weights: Sequence[float] = (0.0, 1.0)) -> Floats:
+    def scores(self, weights: Sequence[float] = RIGHT_OR_WRONG) -> Floats:
         """Return the mean unit score per model and question over all trials, shape (L, Q); NaN for none."""
         total = np.where(self.categories < 0, 0.0, unit_scores(weights)[self.categories]).sum(axis=2)
         return np.asarray(total / np.where(self.answered > 0, self.answered, np.nan))

@@ -14,7 +14,7 @@ References
 """
 
 from collections.abc import Callable
-from math import log
+from math import log, sqrt
 from typing import Final
 
 import numpy as np
@@ -39,7 +39,7 @@ looks share the rest. Chosen between .8 and .9, which needs as many trials with 
 variance, and whose other intervals are wider (docs/measurements.md)."""
 FLOOR: Final = float(np.finfo(np.float64).resolution)
 """Smallest variance, so that no division by zero can follow from identical answers."""
-ROUNDING: Final = 1e-9
+ROUNDING: Final = sqrt(np.finfo(np.float64).eps)
 """Differences of scores, shares and chances below it are rounding."""
 
 
