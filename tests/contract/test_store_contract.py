@@ -20,6 +20,9 @@ from adaptive_eval.store import pending
 from adaptive_eval.store import reader as store_reader
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import (
+    CANCELLED,
+    KILLED,
+    WITHDRAWN,
     AttemptRecord,
     DecisionRecord,
     EndpointHealth,
@@ -233,6 +236,29 @@ def test_launched_names_the_trials_without_an_outcome(writer):
         writer.launch([request(step=4), request(step=5, seed=-1)], at=3.0)
     with holding(writer, scored(step=1), lost(step=0)) as reader:
         assert reader.launched() == [request(step=2), request(step=3)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "left"),
+    [
+        ([[]], [KILLED]),
+        ([[WITHDRAWN]], [WITHDRAWN]),  # nothing was sent, so nothing is lost
+        ([[CANCELLED]], [CANCELLED]),
+        ([["timeout"]], ["timeout", KILLED]),
+        ([["timeout", CANCELLED]], ["timeout", CANCELLED]),
+        ([[WITHDRAWN], []], [WITHDRAWN, KILLED]),  # a session that was continued, and killed
+        ([["timeout", WITHDRAWN], [CANCELLED]], ["timeout", WITHDRAWN, CANCELLED]),
+    ],
+)
+def test_what_sessions_left_of_a_trial_without_an_outcome(writer, ends, left):
+    key, at = TrialKey("a", 0), itertools.count(1.0)
+    for errors in ends:
+        writer.launch([request()], at=next(at))
+        for number, error in enumerate(errors, 1):
+            writer.attempt(AttemptRecord(key, number, "http://x/v1", next(at), 0.1, None, error, ""))
+    writer.commit()
+    with writer.reader() as reader:
+        assert sorted(record.error for record in reader.unfinished()[key]) == sorted(left)
 
 
 def test_attempts_are_kept_and_failures_counted(writer):

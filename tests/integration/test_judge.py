@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from itertools import chain, count, repeat
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from command_line import command, finished, mimic_config, run_config, trials
 from scripted_chat import answer_is_right, scripted_chat
 
 from adaptive_eval.build.grading import (
+    Grading,
     ScorersAllowance,
     grading_model_of,
     resume_accounts,
@@ -20,11 +22,12 @@ from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.errors import ScorerUnavailable
 from adaptive_eval.scoring.model_graded import LONGEST, Bill
 from adaptive_eval.scoring.registry import build_scorer
+from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.tasks.template import PromptTemplate
-from adaptive_eval.trial import Completion, Question, TrialKey, TrialRequest
+from adaptive_eval.trial import Completion, Question, Score, TrialKey, TrialRequest
 
 
 @pytest.fixture
@@ -422,6 +425,33 @@ def test_answers_are_graded_at_once_and_never_beyond_the_budget(judge):
     assert {score.reason for score in scores if score.category is None} == {
         "the judge (wise) was not asked: its budget of 7 requests is used up"
     }
+
+
+def test_each_task_has_as_many_gradings_at_once_as_its_own_judge_may_be_asked(monkeypatch):
+    most = {"one": 1, "four": 4, "two": 2}
+    scorers = {name: asking(concurrency=number) for name, number in most.items()}
+    now, highest = Counter(), Counter()
+
+    async def graded(scorer, completion, question):
+        name = next(name for name, one in scorers.items() if one is scorer)
+        now[name] += 1
+        highest[name] = max(highest[name], now[name])
+        for _ in range(10):
+            await asyncio.sleep(0)
+        now[name] -= 1
+        return Score(1, "Paris", {"is_correct": True}, "")
+
+    monkeypatch.setattr("adaptive_eval.build.grading.grade_or_failure", graded)
+    scoring = {name: TaskScoring(scorer, Rubric()) for name, scorer in scorers.items()}
+    trials = [TrialRequest(TrialKey("m", n), name, "q", n, n) for n in range(8) for name in most]
+
+    async def main():
+        async with Grading([task_of(name) for name in most], scoring) as grading:
+            answer = Completion("It is Paris.", "stop")
+            return await asyncio.gather(*(grading.score(trial, answer) for trial in trials))
+
+    assert all(score.category == 1 for score in asyncio.run(main()))
+    assert highest == most
 
 
 def test_a_request_that_is_broken_off_counts_at_its_worst(judge):

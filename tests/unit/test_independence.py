@@ -3,7 +3,8 @@
 import asyncio
 import random
 from collections import Counter
-from itertools import product
+from dataclasses import replace
+from itertools import count, product
 
 import pytest
 
@@ -135,6 +136,27 @@ def test_a_model_of_nothing_but_copies_is_asked_no_more():
     ask(by_question, 1)
     assert "the last 320 answers" in audit.pointless("m")
     ask(lambda question, repeat: essay(f"{question} once more"), 1)
+    assert audit.pointless("m") is None
+
+
+def test_equal_short_answers_between_copies_do_not_make_a_copying_proxy_worth_its_money():
+    """They say nothing new: the same text as before. Another text does."""
+    audit = IndependenceAudit({"m": 0.7})
+    short = Completion("4", "stop", response_id="own response id")
+
+    def ask(times):
+        for _ in range(times):
+            for name in ("q1", "q2"):
+                stored = Completion(f"{name}: 4", "stop", response_id=f"{name} of the cache")
+                audit.observe("m", ("t", name), stored)
+            audit.observe("m", ("t", "q3"), replace(short, response_id=f"id {next(numbers)}"))
+
+    numbers = count()
+    ask(149)
+    assert audit.pointless("m") is None
+    ask(2)
+    assert "the last 300 answers" in audit.pointless("m")
+    audit.observe("m", ("t", "q3"), replace(short, text="5"))
     assert audit.pointless("m") is None
 
 
