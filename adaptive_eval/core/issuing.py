@@ -259,7 +259,7 @@ class Issuer:
             # A question is asked again when its answer before is in: one batch agrees with itself.
             further = self.board.complete[model] + self.spec.questions - issued
             most = min(most, len(self.states.gaps[model]) + max(further, 0))
-        return most
+        return max(most, 0)  # less where what needs no trial led beyond the cap
 
     def _own_budget_refuses(self, model: int) -> bool:
         """Return whether a model cannot afford its next trial now."""

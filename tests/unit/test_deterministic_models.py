@@ -9,7 +9,7 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
-from adaptive_eval.trial import TrialKey, TrialOutcome, Usage
+from adaptive_eval.trial import Missing, TrialKey, TrialOutcome, Usage
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.promises import explain
 from adaptive_eval.views.sentences import repeat_notices
@@ -229,6 +229,23 @@ def test_a_greedy_model_is_asked_for_the_answers_that_did_not_come(killed):
     else:
         session.abandon(first.key, billed=False)
     assert [request.key for request in session.ask(12)] == [first.key]
+
+
+def test_a_model_whose_known_answers_lead_beyond_the_cap_holds_no_other_up():
+    spec = make_spec(2, 10, deterministic=("m0",), max_passes=3, confidence=0.9999)
+    spec = replace(spec, tasks=(*spec.tasks, TaskSpec("u", ("q0", "q1", "q2", "q3"))), samples_per_prompt=3)
+    session, steady, noisy = Session(spec), fixed((5,), 10), coin((0.0, 0.5))
+    while session.stopped is None:
+        requests = session.ask({"m0": 5, "m1": 5})
+        assert requests or session.stopped is not None
+        for one in requests:
+            if one.key.model == "m0" and one.key.index % 3 == 1:
+                session.tell([Missing(one.key, "x")])
+            else:
+                answer = steady if one.key.model == "m0" else noisy
+                session.tell([TrialOutcome(one.key, answer(one))])
+    assert session.stopped.reason == "max_passes"
+    assert session.board.complete[0] > session.board.complete[1] == 3 * 14
 
 
 def test_a_replay_asks_for_no_answer_that_is_known():
