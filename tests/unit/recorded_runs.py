@@ -18,8 +18,10 @@ from crossed_options import Case, Options, Refused, chance
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.session import Session
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import SAME_TEXT, UNSCORED, Completion, TrialRequest, Usage
+from adaptive_eval.trial import COPY_REASON, SAME_TEXT, UNSCORED, Completion, TrialRequest, Usage
+from adaptive_eval.views.answer_list import Wanted, part_of
 from adaptive_eval.views.files import write_reports
 from adaptive_eval.views.report_json import report_data
 
@@ -27,7 +29,7 @@ RUNS: Options = {
     "goal": ("ranking", "best", "not-worse", "width"),
     "scores": ("right", "graded", "numbers", "two-rubrics"),
     "tasks": ("two", "one", "pooled"),
-    "lost": ("some", "given-up", "cut-off", "repeated"),
+    "lost": ("some", "given-up", "cut-off", "repeated", "copies"),
     "on": ("usual", "missing", "redraw", "independent"),
     "stored": ("none", "run", "file", "prior"),
     "questions": ("schedule", "rounds"),
@@ -36,7 +38,7 @@ RUNS: Options = {
     "noise": ("drawn", "one-repeats"),
     "budget": ("trials", "of-each", "tokens"),
     "rule": ("anytime", "exact"),
-    "read": ("shown", "rescored", "replayed", "at-once", "planned"),
+    "read": ("shown", "rescored", "replayed", "at-once", "planned", "labelled", "listed"),
 }
 """The options of configs."""
 RUNS_REFUSED: Refused = (
@@ -46,7 +48,7 @@ RUNS_REFUSED: Refused = (
     ("rule", "exact", "questions", "rounds"),
     ("rule", "exact", "scores", "two-rubrics"),
     ("rule", "exact", "stored", "run file"),
-    ("scores", "two-rubrics", "read", "replayed at-once"),
+    ("scores", "two-rubrics", "read", "replayed at-once labelled"),
     ("scores", "numbers", "read", "planned"),
 )
 CHANCES = {"fair": 0.5, "good": 0.9, "poor": 0.25}
@@ -144,6 +146,8 @@ def answering(case: Case, built: Any, session: Session) -> Callable[..., TrialRe
         if lost == "repeated" and request.repeat and fate < 0.3:
             score = replace(score, signals={**score.signals, SAME_TEXT: True})
         missing = f"{UNSCORED}{score.reason}" if score.category is None else None
+        if lost == "copies" and request.repeat and fate < 0.15:
+            missing, score = COPY_REASON, replace(score, category=None, reason=COPY_REASON)
         return TrialRecord(request, at, completion, score, missing, sent=sent, **told)
 
     return answer
@@ -205,7 +209,48 @@ def facts_of_run(case: Case, run: Path, folder: Path) -> Iterator[str]:
         numbers = digest(re.findall("[0-9.]+", done.output))
         yield f"check {done.return_value} {getattr(done.exception, 'code', '')} {numbers}"
         yield f"samples {digest(sorted(runs.printed('samples', run, '--json').splitlines()))}"
+    elif case["read"] == "labelled":
+        yield from label_facts(case, run)
+    elif case["read"] == "listed":
+        yield from list_facts(run)
     yield from report_facts(run, whole=case["read"] == "shown")
+
+
+def label_facts(case: Case, run: Path) -> Iterator[str]:
+    """Yield what labels of some answers say, when they are tried and when they are stored."""
+    runs.printed("samples", run, "--label", 12)
+    file = run / "labels.jsonl"
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    low, high = RANGES.get(case["scores"], (0.0, 1.0))
+    for row in rows:
+        is_right = re.search(rf"\b{row['target']}\b", row["answer"]) is not None
+        row["score"] = high if is_right != (chance("flip", row["id"]) < 0.1) else low
+    yield f"rows {len(rows)} {digest((row['id'], row['pi'], row['score']) for row in rows)}"
+    file.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    for more in (("--dry-run",), ()):
+        yield from command_facts("rescore", run, "--labels", file, "--json", *more)
+        done = runs.command("rescore", run, "--labels", file, "--dry-run")
+        yield f"table {digest(re.findall('[0-9.]+', done.output))}"
+        with RunReader(run) as reader:
+            yield f"scorings {len(list(reader.scorings()))}"
+
+
+def list_facts(run: Path) -> Iterator[str]:
+    """Yield which answers lists hold, page by page and back, and what is claimed of each question."""
+    for kind in ("", "wrong", "missing"):
+        wanted = Wanted.asked({"kind": kind})
+        with RunReader(run) as reader:
+            filters = wanted.filters(sorted(CHANCES), [], 1)
+            seen, part = [], part_of(reader, wanted, filters, None, back=False)
+            for back in (False, True, False):
+                while (beyond := part.before if back else part.after) is not None:
+                    part = part_of(reader, wanted, filters, beyond, back=back)
+                    seen.append([one.request.key for one in part.records])
+        yield f"pages {kind or 'all'} {len(seen)} {digest(seen)}"
+    for right, confidence in (("2 of 3", ()), ("1 of 4", ("--confidence", 0.9))):
+        done = runs.command("check", run, "--each-question", right, *confidence)
+        found = digest(re.findall(r"[a-z]+-?\d+|\d+/\d+|\d+", done.output))
+        yield f"each {done.return_value} {getattr(done.exception, 'code', '')} {found}"
 
 
 def report_facts(run: Path, *, whole: bool) -> Iterator[str]:

@@ -18,7 +18,7 @@ from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.trial import LAID_OUT, Missing, ScoreRange, TrialKey, TrialOutcome
 
 KNOWN = list(courses.recorded())
-TAKEN = [one for one in KNOWN if one[0] == "courses"][::6] + [one for one in KNOWN if one[0] == "longer"][::4]
+TAKEN = [one for one in KNOWN if one[0] == "courses"][::9] + [one for one in KNOWN if one[0] == "longer"][::6]
 UNIT, ORIGIN = 4.0, 3.0
 """The other scale: a power of two, so that no digit changes."""
 
