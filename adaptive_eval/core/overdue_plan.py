@@ -145,10 +145,9 @@ def lay_out_again(answers: SessionAnswers, decision: Decision) -> None:
     """Lay out a model's rounds as a stored run did while answers were awaited."""
     model, copy = answers.spec.names.index(decision.models[0]), _copied(answers, answers)
     for index, category in decision.evidence["awaited"]:
-        if index < copy.furthest[model]:  # other answers followed it
-            task = int(copy.run_sequence.task(index, index + 1)[0])
-            most = copy.cells[task].scale.scores.size - 1  # scored otherwise, there may be fewer
-            copy.add(model, index, min(category, most), told=False)
+        task = int(copy.run_sequence.task(index, index + 1)[0])
+        most = copy.cells[task].scale.scores.size - 1  # scored otherwise, there may be fewer
+        copy.add(model, index, min(category, most), told=False)
     copy.complete[model] = min(copy.complete[model], decision.step)
     copy.absorb()
 

@@ -158,13 +158,19 @@ def test_a_session_that_was_killed_while_an_answer_hung_goes_on_with_the_rounds_
     assert calls(twice) == calls(resumed.session)
 
 
-def test_a_round_is_laid_out_again_without_an_answer_that_came_right_after_it():
-    """The answer is another one than that which stood for it, so that the round would be another one too."""
-    hung = Hung(ROUNDS)
+@pytest.mark.parametrize(("index", "others"), [(37, 60), (44, 44)])
+def test_a_round_is_laid_out_again_without_an_answer_that_came_right_after_it(index, others):
+    """The answer is another one than that which stood for it, so that the round would be another one too.
+
+    Answers that follow it may have come or not.
+    """
+    hung = Hung(ROUNDS, key=TrialKey("m0", index), overdue_after=others, slots=12 if others > index else 8)
+    hung.answer = coin(MEANS[1:] + MEANS[:1], seed=4, spread=0.5)
     while not laid_out(hung.session):
         hung.go(len(hung.log) + 1)
-    hung.flying = [one for one in hung.flying if one.key != HUNG]
-    hung.tell(TrialOutcome(HUNG, 1))
+    hung.flying = [one for one in hung.flying if one.key != hung.key]
+    (stood,) = (category for _, category in laid_out(hung.session)[0].evidence["awaited"])
+    hung.tell(TrialOutcome(hung.key, 1 - stood))
     hung.key = None
     hung.go()
     again(hung).board.require_asked((one.key, one.task, one.question) for one in hung.asked)
