@@ -107,7 +107,7 @@ class Telemetry:
             "adaptive_eval.question": request.question,
             "adaptive_eval.repeat": request.repeat,
         }
-        if record.score is not None:
+        if record.score is not None and record.score.category is not None:
             attributes["adaptive_eval.category"] = record.score.category
         whole = self._tracer.start_span(
             f"trial {request.task}", start_time=_nanoseconds(begun), attributes=attributes
@@ -237,14 +237,18 @@ def _sampling(model: ModelConfig) -> dict[str, Any]:
 
 
 def _usage_of(record: TrialRecord) -> Mapping[str, Any]:
-    """Return tokens and ending of the answer of a trial."""
+    """Return tokens that a trial was charged for, and the ending of its answer."""
     answer = record.completion
-    if answer is None:
+    if answer is None and not record.usage.total_tokens:
         return {}
-    paid = record.charged or answer.paid
+    tokens = {
+        "gen_ai.usage.input_tokens": record.usage.prompt_tokens,
+        "gen_ai.usage.output_tokens": record.usage.completion_tokens,
+    }
+    if answer is None:  # a solver has paid for calls and found none
+        return tokens
     return {
-        "gen_ai.usage.input_tokens": paid.prompt_tokens,
-        "gen_ai.usage.output_tokens": paid.completion_tokens,
+        **tokens,
         "gen_ai.response.model": answer.model,
         "gen_ai.response.id": answer.response_id,
         "gen_ai.response.finish_reasons": (answer.finish_reason,),

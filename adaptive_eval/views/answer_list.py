@@ -104,30 +104,29 @@ def part_of(
     reader: RunReader, wanted: Wanted, filters: Mapping[str, Any], beyond: TrialKey | None, *, back: bool
 ) -> Part:
     """Read one page of answers after `beyond`, or before it."""
-    at_once = LOOKED_AT
+    most = LOOKED_AT
     if not wanted.text:
-        at_once = PAGE + 1
+        most = PAGE
     found: list[TrialRecord] = []
-    last, looked_at, is_whole = beyond, 0, True
-    for record in reader.trials(**filters, beyond=beyond, newest_first=back, limit=at_once):
-        if len(found) == PAGE:
-            is_whole = False
+    last, looked_at, more = beyond, 0, None
+    for record in reader.trials(**filters, beyond=beyond, newest_first=back, limit=most + 1):
+        if len(found) == PAGE or looked_at == most:
+            more = last
             break
         last = record.request.key
         looked_at = looked_at + 1
         if not wanted.text or wanted.text.casefold() in _searched(record):
             found.append(record)
-    more = last
-    if is_whole and looked_at < at_once:
-        more = None
-    before, after = (more, beyond) if back else (beyond, more)
     if back:
         found.reverse()
-        after = beyond
-        if found:
-            after = found[-1].request.key
-    elif beyond is not None and found:
-        before = found[0].request.key
+    # The way back leads from the answer at the other end, or from the last one that holds no text.
+    if beyond is None:
+        returns = None
+    elif found:
+        returns = found[-1 if back else 0].request.key
+    else:
+        returns = last
+    before, after = (more, returns) if back else (returns, more)
     looked = 0
     if wanted.text:
         looked = looked_at

@@ -200,11 +200,23 @@ def test_a_resumed_run_knows_of_stored_answers_that_were_cut_off(tmp_path):
         ([RIGHT] * 20, ["warning/all-alike"]),
         ([RIGHT] * 19 + [WRONG], []),
         ([RIGHT] * 19, []),
+        # its failures are left out: it may have been mended
+        ([FAILED] * 30, []),
+        ([FAILED] * 30 + [RIGHT] * 20, ["warning/all-alike"]),
+        ([FAILED] * 30 + [NOTHING] * 20, ["warning/nothing-found"]),
+        ([FAILED] * 30 + [NOTHING] * 15, []),
     ],
 )
 def test_a_resumed_run_knows_what_its_scorer_found(tmp_path, scores, codes):
     watch = resumed(tmp_path / "run", [(score, "stop") for score in scores], "mno")
     assert [remark.code for remark in watch.remarks()] == codes
+    if FAILED in scores:
+        (news,) = watch.take(record(99, FAILED, models="mno").logged())
+        answers = 1 + len(scores) - scores.count(FAILED)
+        assert f"1 of {answers} answers could not be scored" in news
+        for step in range(100, 103):
+            watch.take(record(step, FAILED, models="mno").logged())
+        assert watch.verdict() is None
 
 
 def failing(fails):

@@ -11,12 +11,14 @@ from test_engine_sharing import Shared
 from adaptive_eval.engine.health import SEVERAL, HealthMonitor
 from adaptive_eval.engine.limits import Server
 from adaptive_eval.engine.pool import Member, Pool
+from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.engine.solving import Solver, call_seed
 from adaptive_eval.engine.trial_task import REDRAWN
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.options.limit_options import SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
-from adaptive_eval.trial import Completion, Score
+from adaptive_eval.store.records import KILLED, AttemptRecord
+from adaptive_eval.trial import Completion, Score, TrialKey
 
 
 def failing(kind, status=None):
@@ -62,6 +64,30 @@ def test_a_draw_is_given_up_by_each_attempt_that_may_have_begun_to_answer(failur
     scene = played(script=at_step_3(failure, times, seconds))
     assert discarded(scene) == ({3: causes * times} if causes else {})
     assert not scene.missing()
+
+
+@pytest.mark.parametrize(
+    ("failures", "causes"),
+    [
+        ([("timeout", 30.0)], ("timeout",)),
+        ([("timeout", 30.0), (KILLED, 0.0)], ("timeout", "killed")),
+        ([("server", 5.0), ("server", 0.5), ("rate_limit", 5.0)], ("server",)),
+        ([("connection", 5.0)], ()),
+    ],
+)
+def test_a_trial_that_continues_has_given_up_what_an_earlier_session_gave_up(failures, causes):
+    """Its server's fastest answer took a second there; one that fails here too adds its own draw."""
+    key = TrialKey("a", 3)
+    status = {"server": 503, "rate_limit": 429}
+    failed = [
+        AttemptRecord(key, number, "http://a/v1", 0.0, seconds, status.get(kind), kind, "it failed")
+        for number, (kind, seconds) in enumerate(failures, start=1)
+    ]
+    options = RunnerOptions(unfinished={key: failed}, fastest={"http://a/v1": 1.0})
+    told = discarded(played(options=options))
+    assert {step: sorted(found) for step, found in told.items()} == ({3: sorted(causes)} if causes else {})
+    again = discarded(played(options=options, script=at_step_3(vanished())))
+    assert sorted(again[3]) == sorted([*causes, "connection"])
 
 
 def test_a_trial_that_stays_without_an_answer_says_what_it_gave_up():

@@ -307,6 +307,23 @@ def test_what_calls_of_a_solver_have_cost_is_counted_once_and_never_paid_again(f
     assert len(scene.server.calls) == good + tries * (failing in ("first", "second"))
 
 
+@pytest.mark.parametrize("solver", [None, Solver("twice", twice, 2, 99)])
+@pytest.mark.parametrize("away", [1, 2, 3, 9])
+def test_an_answer_waits_for_a_judge_that_is_away_however_it_was_paid(solver, away):
+    """Its one attempt and two requeues are three judgements; the answer is asked for once."""
+
+    def judge(key, time):
+        return ScorerUnavailable("the judge is away", kind="judge") if time <= away else Score(1)
+
+    scoring = ScriptedScoring(judge)
+    scene = played(1, 1.0, retry=RetryConfig(attempts=1, requeue=2), solver=solver, scoring=scoring)
+    (record,) = scene.outcomes.values()
+    assert (record.score.category, record.missing is None) == ((1, True) if away < 3 else (None, False))
+    assert scoring.asked[record.request.key] == min(away + 1, 3)
+    assert len(scene.server.calls) == (1 if solver is None else 2)
+    assert record.usage == (Usage(10, 5) if solver is None else Usage(20, 10))
+
+
 def test_a_solver_that_is_interrupted_between_its_calls_has_been_billed():
     def script(seed, attempt):
         return 1.0 if seed == 0 else busy(retry_after=100.0)

@@ -198,6 +198,23 @@ def test_a_real_difference_is_decided_by_labels_and_rows_left_blank_hinder_it(la
     assert hindered["evidence"] < pair["evidence"]
 
 
+@pytest.mark.parametrize("json_", [(), ("--json",)])
+def test_a_dry_run_changes_nothing_of_a_run_and_says_what_it_would_store(labelled, json_):
+    def kept():
+        with RunReader(labelled) as reader:
+            stored = [one.name for one in reader.scorings()]
+        return stored, {path: path.read_bytes() for path in labelled.rglob("*") if path.is_file()}
+
+    before = kept()
+    for line, code in ((("--labels", labelled / "labels.jsonl"), 3), (("--scorer", "numeric"), 0)):
+        dry = command("rescore", labelled, *line, "--name", "again", "--dry-run", *json_, code=code).out
+        assert kept() == before
+        wet = command("rescore", labelled, *line, "--name", "again", *json_, code=code).out
+        assert wet.startswith(dry)
+        assert len(kept()[0]) == len(before[0]) + 1
+        before = kept()
+
+
 def test_labels_by_place_without_chances_say_what_the_judge_is_worth_and_give_no_verdict(labelled, tmp_path):
     _, steps, _ = table_of(labelled)
     file = tmp_path / "people.csv"

@@ -1,6 +1,7 @@
 """Claims about every question of a run."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from adaptive_eval.interop.recorded_files import open_logs
 from adaptive_eval.run.claims import AtLeast, check
 from adaptive_eval.run.each_question import LOST, QuestionClaim, _by_confidence, each_question, peak_evidence
 from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.trial import COPY_REASON, NOT_THERE, Completion, Score, TrialKey, TrialRequest
 
 ROWS = [{"id": f"q{number}", "input": f"question {number}", "target": "yes"} for number in range(12)]
 
@@ -122,6 +126,37 @@ def run_with_a_late_answer(tmp_path_factory):
         asked = {"stopping": {"max_passes": 2}, "budget": {"trials": 24}, "concurrency": 1}
         adaptive_eval.evaluate({"slow": slow}, ROWS, "budget", out=folder, **asked)
     return folder
+
+
+@pytest.mark.parametrize(
+    ("why", "holds", "counts"),
+    [(COPY_REASON, True, "3/3"), (NOT_THERE, True, "3/3"), ("it timed out", None, "1/3 (2 lost)")],
+)
+@pytest.mark.parametrize("model", [None, "m"])
+def test_only_what_was_drawn_is_among_the_first_answers(tmp_path, why, holds, counts, model):
+    with RunWriter.create(tmp_path / "run", meta={"name": "r", "config": TWO, "source": "c.yaml"}) as writer:
+        for step, name in product(range(5), "mn"):
+            request = TrialRequest(TrialKey(name, step), "t", "q1", step, step)
+            gone = why if name == "m" and step in (1, 2) else None
+            score = Score(1 if gone is None else None, "x")
+            writer.outcome(TrialRecord(request, 1.7e9, Completion("x", "stop"), score, gone))
+    claims = each_question(tmp_path / "run", "3 of 3", model)
+    assert [claim.holds for claim in claims] == [holds, True][: len(claims)]
+    assert len(claims) == (2 if model is None else 1)
+    (failing, *_) = each_question(tmp_path / "run", "4 of 4", model)
+    assert failing.holds is None
+    assert (f"q1 {counts}" if holds else "q1 2/4 (2 lost)") in failing.text
+    assert (f"q1 {counts}" in claims[0].text) is (holds is None)
+
+
+TWO = """
+name: r
+models:
+- {name: m, endpoints: ["http://x/v1"]}
+- {name: n, endpoints: ["http://x/v1"]}
+tasks:
+- {name: t, dataset: d.jsonl, scorer: exact}
+"""
 
 
 @pytest.mark.parametrize(("side", "worst"), [(0, 0), (1, 1)])

@@ -85,6 +85,21 @@ def test_inputs_are_never_modified(name):
     assert np.array_equal(table, [[2, 3], [1, 4]])
 
 
+@pytest.mark.parametrize("marker", [-1, np.nan, 7.0])
+@pytest.mark.parametrize("name", ["bayes", "bayes_ci", "max_at_k_ci"])
+def test_a_marker_of_missing_trials_holds_for_earlier_ones_and_a_mask_does_not(name, marker):
+    gone = np.array([[False, False, True, False, False], [True, False, False, False, False]])
+    earlier = np.array([[1, marker, 1], [marker, 0, marker]])
+    w, table = [0.0, 0.5, 1.0], [[0, 2, 0], [1, 0, 0]]
+    expected = call(name, R, w=w, missing=gone, prior_counts=table)
+    assert call(name, np.where(gone, marker, R), w=w, missing=marker, R0=earlier) == expected
+    with pytest.raises(ValueError, match="R0 must"):
+        call(name, R, w=w, missing=gone, R0=earlier)
+    shared = np.array([[1, 1], [0, 2]])
+    told = call(name, R, w=w, missing=gone, prior_counts=[[0, 2, 0], [1, 0, 1]])
+    assert call(name, R, w=w, missing=gone, R0=shared) == told
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith(("bayes", "avg"))])
 def test_k_is_a_number_of_draws(name):
     assert call(name, R, np.int64(2)) == call(name, R, 2)

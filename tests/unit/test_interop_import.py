@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,11 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import RUN, Choices, Found, Log, weighted
 from adaptive_eval.interop.import_run import BATCH, default_spec, import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
+from adaptive_eval.interop.run_tables import run_log
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.trial import SAME_TEXT
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.trial import SAME_TEXT, Completion, Score, TrialKey, TrialRequest, Usage
 from adaptive_eval.views.files import write_reports
 from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.verdicts import decided_trials
@@ -350,3 +354,33 @@ def test_tasks_weigh_as_files_say_only_where_they_say_it_of_all():
     for shares, weights in (({"t": 3.0}, [1.0, 1.0]), ({"t": 3.0, "u": 2.0}, [3.0, 2.0])):
         log = Log(Path("log"), "table", lambda: iter(()), shares=shares)
         assert [task.weight for task in weighted(tasks, [log])] == weights
+
+
+@pytest.mark.parametrize("copies", ["bounded", "independent"])
+def test_a_run_is_read_with_its_texts_as_without(tmp_path, copies):
+    config = json.loads(runs.config_of(runs.spec_of({"oak": 0.9, "elm": 0.6})))
+    config |= {"on": {"copies": copies, "discarded": ["connection"]}}
+    meta = {"name": "forest", "config": json.dumps(config), "source": "c.yaml", "base_dir": str(tmp_path)}
+    right, answer = Score(1, "4"), Completion("x" * 900, "stop", Usage(5, 2))
+    kinds = {
+        "first": {},
+        "copy": {"score": Score(1, "4", {SAME_TEXT: True})},
+        "redrawn": {"discarded": ("connection",)},
+        "lost": {"discarded": ("connection", "timeout")},
+        "gone": {"completion": None, "score": None, "missing": "it timed out"},
+    }
+    with RunWriter.create(tmp_path / "run", meta=meta) as writer:
+        for step, (model, changes) in enumerate(product(("oak", "elm"), kinds.values())):
+            request = TrialRequest(TrialKey(model, step), "forest", "q1", step % len(kinds), step)
+            writer.outcome(TrialRecord(request, 1.7e9, **({"completion": answer, "score": right} | changes)))
+    read = {}
+    for texts in (False, True):
+        pieces = run_log(tmp_path / "run", Choices(), texts=texts).read()
+        read[texts] = {(one.model, one.number): one for one in pieces}
+    for model, (number, kind) in product(("oak", "elm"), enumerate(kinds)):
+        found = [read[texts][model, number] for texts in (False, True)]
+        assert [one.redrawn for one in found] == [kind == "redrawn"] * 2
+        lost = "no answer" if kind == "lost" else None  # with its texts it is found to be lost later
+        assert [one.missing for one in found] == (["it timed out"] * 2 if kind == "gone" else [lost, None])
+        assert found[1].repeats is (kind == "copy" and copies == "bounded")
+        assert found[0].repeats is (copies == "bounded" and kind != "gone")  # by number, as they may be equal

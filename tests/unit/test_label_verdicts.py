@@ -7,6 +7,7 @@ that they were chosen for; two calls with chances of their own; claims; question
 from collections import Counter
 from dataclasses import replace
 from math import exp, log
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,8 +20,9 @@ from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSp
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.label_choice import LabelChoices
 from adaptive_eval.run.label_files import KnownAnswer, LabelFile
+from adaptive_eval.run.labelled import _noise
 from adaptive_eval.store.cells import OutcomeColumns
-from adaptive_eval.trial import COPY_REASON, Missing, TrialKey, TrialOutcome, Usage
+from adaptive_eval.trial import COPY_REASON, Missing, ScoreRange, TrialKey, TrialOutcome, Usage
 from scorio.sequential.clusters import RATES
 
 NAMES, ENDS, STEPS = ("a", "b", "same"), (-1.0, 3.0), 56
@@ -311,3 +313,21 @@ def test_of_rows_about_one_answer_the_one_that_is_filled_in_counts(tmp_path, row
             read(file)
     else:
         assert [one.score for one in read(file)] == [4.0]
+
+
+def test_the_noise_of_labels_is_told_in_the_scores_of_each_task():
+    spec = SessionSpec(
+        (ModelSpec("a"), ModelSpec("b")),
+        (
+            TaskSpec("essays", ("q1", "q2"), ScoreRange((1.0, 10.0))),
+            TaskSpec("sums", ("s1", "s2"), (-1.0, 3.0)),
+        ),
+    )
+    judge = np.array([[0.1, 0.3, 0.0, 1.0], [0.5, 0.9, 0.0, 1.0]])
+    label = np.array([[0.1, 0.3, 0.0, 1.0], [0.5, 0.9, 0.25, 0.75]])
+    judged = SimpleNamespace(judge=judge, label=label, task=np.tile([0, 0, 1, 1], (2, 1)))
+    found = _noise(SimpleNamespace(judged=judged, spec=spec))
+    assert [one.task for one in found] == ["essays"] * 4 + ["sums"] * 2
+    assert [one.judge for one in found] == pytest.approx([1.9, 3.7, 5.5, 9.1, -1.0, 3.0])
+    assert [one.labels for one in found] == [1, 1, 1, 1, 2, 2]
+    assert [one.noise for one in found] == pytest.approx([0.0] * 4 + [0.125 * 4] * 2)

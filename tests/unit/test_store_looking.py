@@ -19,6 +19,8 @@ from adaptive_eval.store.reader import RunReader, spread
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
+from adaptive_eval.views import answer_list
+from adaptive_eval.views.answer_list import Wanted, part_of
 from adaptive_eval.views.reading import summarise
 
 
@@ -121,6 +123,69 @@ def test_pages_of_trials_join_to_the_whole(reader):
             beyond = page[-1].request.key
         assert pages == whole
         assert {trial.request.key.model for trial in whole} == {"elm", "ash"}
+
+
+WANTED = {
+    "all": Wanted(),
+    "wrong, of one model": Wanted(kind="wrong", model="1"),
+    "missing": Wanted(kind="missing"),
+    "right, where another was wrong": Wanted(beaten="1"),
+    "a text in few": Wanted(text="Q-10"),
+    "a text in most": Wanted(text="right"),
+    "a text in none": Wanted(text="baobab"),
+}
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """Return the directory of 120 answers of two models, of which each fifth of one is missing."""
+    directory = tmp_path_factory.mktemp("runs") / "answers"
+    with RunWriter.create(directory, meta={}) as writer:
+        for number in range(120):
+            step, model = divmod(number, 2)
+            request = TrialRequest(TrialKey("ab"[model], step), "t", f"q-{step}", 0, 1)
+            kind = 2 if model and step % 5 == 0 else int(not model or step % 3 > 0)
+            if kind == 2:
+                writer.outcome(TrialRecord(request, 1.0, None, None, missing="gone"))
+            else:
+                answer = Completion(("wrong", "right")[kind], "stop")
+                writer.outcome(TrialRecord(request, 1.0, answer, Score(kind, "x")))
+    return directory
+
+
+@pytest.mark.parametrize("case", WANTED)
+def test_pages_of_answers_lead_on_and_back_over_the_same_answers(answers, case, monkeypatch):
+    monkeypatch.setattr(answer_list, "PAGE", 7)
+    monkeypatch.setattr(answer_list, "LOOKED_AT", 20)
+    wanted = WANTED[case]
+    filters = wanted.filters(["a", "b"], ["t"], 1)
+    with RunReader(answers) as reader:
+        text = wanted.text.casefold()
+        whole = [one for one in reader.trials(**filters) if text in answer_list._searched(one)]
+
+        def page(beyond, *, back):
+            return part_of(reader, wanted, filters, beyond, back=back)
+
+        shown, part = 0, page(None, back=False)
+        assert part.before is None
+        while True:
+            assert list(part.records) == whole[shown : shown + len(part.records)]
+            if part.before is not None:
+                earlier = page(part.before, back=True)
+                start = shown - len(earlier.records)
+                assert list(earlier.records) == whole[start:shown], "none is left out on the way back"
+                again = page(earlier.after, back=False)
+                assert list(again.records) == whole[shown : shown + len(again.records)], "nor on the next"
+            shown += len(part.records)
+            if part.after is None:
+                break
+            part = page(part.after, back=False)
+        assert shown == len(whole)
+        while part.before is not None:
+            shown -= len(part.records)
+            part = page(part.before, back=True)
+            assert list(part.records) == whole[shown - len(part.records) : shown]
+        assert shown == len(part.records), "the way back ends at the first answer"
 
 
 def test_a_few_snapshots_stand_for_many(tmp_path):
