@@ -72,6 +72,7 @@ class ScriptedController:
     next: Counter[str] = field(default_factory=Counter)
     told: list[Any] = field(default_factory=list)
     stopped_models: dict[str, str] = field(default_factory=dict)
+    spent: set[str] = field(default_factory=set)  # models that have used up a budget
     stopped: StopVerdict | None = None
     presumed: list[TrialKey] = field(default_factory=list)
     abandoned: dict[TrialKey, bool] = field(default_factory=dict)
@@ -112,6 +113,7 @@ class ScriptedController:
     def stop_model(self, model, reason, *, spent=False, unusable=False):
         self.journal.append(("stop_model", model))
         self.stopped_models[model] = reason
+        self.spent |= {model} if spent else set()
         if len(self.stopped_models) == len(self.steps):
             return self._stop("unusable" if unusable else "endpoints", "no model is left")
         decision = Decision("model_stopped", (model,), reason, 0, len(self.told), reason, {})

@@ -97,6 +97,7 @@ def test_a_model_whose_time_is_up_stops_alone():
     scene = played(steps, scripts=scripts, options=RunnerOptions(deadlines=deadlines))
     assert scene.verdict.reason == "resolved"
     assert scene.controller.stopped_models == {"slow": "its wall clock limit of 30.25 s is reached"}
+    assert scene.controller.spent == {"slow"}, "its budget is used up; its server has not failed"
     assert set(scene.outcomes) == set(scene.recorder.launched)  # what was out came back
     assert Counter(key.model for key in scene.outcomes) == {"slow": 16, "fast": 60}
     lines = scene.recorder.of("snapshot")[-1].results["budgets"]

@@ -21,6 +21,7 @@ def test_a_model_that_is_refused_is_stopped_alone():
     scene = played({"bad": 100, "good": 20}, scripts=scripts)
     assert scene.verdict.reason == "resolved"
     assert scene.controller.stopped_models == {"bad": "http://bad/v1: HTTP 401: no key"}
+    assert not scene.controller.spent
     assert [entry[0] for entry in scene.journal].count("stop_model") == 1
     bad = {key.index for key in scene.outcomes if key.model == "bad"}
     assert bad == {1, 2, 3}  # those that were out came back

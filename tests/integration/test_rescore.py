@@ -1,6 +1,8 @@
 """Stored answers under other scorers and rubrics: rescore, and samples to look at them."""
 
 import json
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 from command_line import command, finished, mimic_config, write_config
@@ -10,6 +12,7 @@ from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.config import load_config
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.run import rescoring
 from adaptive_eval.run.rescoring import rescore, stored_scoring
 from adaptive_eval.run.rescoring_specs import RescoringSpec, read_scorer
 from adaptive_eval.simulate.recorded import LOST
@@ -86,6 +89,25 @@ def test_discarded_draws_are_lost_to_another_scoring_too(tmp_path):
     assert sum(line.discarded_trials for line in before.models) == stored > 0
     table = read_recorded([tmp_path / "run"], Choices())
     assert (table.categories == LOST).sum() == stored, "analyze and references know it, too"
+
+
+def test_a_judgement_that_another_scorer_gives_up_is_a_discarded_draw(run, monkeypatch):
+    made, given_up = rescoring.score_here, Counter()
+
+    def after_nonsense(scorer, batches, **options):
+        """Score as ever; the first judgement of each third answer to be read was nonsense."""
+        for records, scores in made(scorer, batches, **options):
+            for place in range(0, len(scores), 3):
+                scores[place] = replace(scores[place], discarded=("server",))
+                given_up[records[place].request.key.model] += 1
+            yield records, scores
+
+    monkeypatch.setattr(rescoring, "score_here", after_nonsense)
+    with RunReader(run) as reader:
+        built = build(config_of_run(reader))
+        (again,) = rescore(built, reader, [RescoringSpec("again", scorer=read_scorer("numeric"))])
+    assert {line.model: line.discarded_trials for line in again.results.models} == dict(given_up)
+    assert len(given_up) == 2
 
 
 def test_a_rubric_ranks_by_its_own_weights_without_touching_the_old_scoring(run):

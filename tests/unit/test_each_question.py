@@ -8,7 +8,7 @@ import pytest
 from command_line import in_process
 
 import adaptive_eval
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import RunFileError, UsageError
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs
@@ -91,6 +91,12 @@ def test_what_does_not_go_together_is_refused(run):
         assert in_process("check", str(run), *options, cwd=run.parent).code == 2
     with pytest.raises(UsageError, match="nobody"):
         each_question(run, "8 of 10", "nobody")
+
+
+def test_a_run_without_answers_is_told(tmp_path):
+    RunWriter.create(tmp_path / "run", meta={"name": "r", "config": TWO, "source": "c.yaml"}).close()
+    with pytest.raises(RunFileError, match="has no answers yet"):
+        each_question(tmp_path / "run", "1 of 1")
 
 
 @pytest.mark.parametrize(

@@ -356,8 +356,9 @@ def test_tasks_weigh_as_files_say_only_where_they_say_it_of_all():
         assert [task.weight for task in weighted(tasks, [log])] == weights
 
 
+@pytest.mark.parametrize("task", [None, "renamed"])
 @pytest.mark.parametrize("copies", ["bounded", "independent"])
-def test_a_run_is_read_with_its_texts_as_without(tmp_path, copies):
+def test_a_run_is_read_with_its_texts_as_without(tmp_path, copies, task):
     config = json.loads(runs.config_of(runs.spec_of({"oak": 0.9, "elm": 0.6})))
     config |= {"on": {"copies": copies, "discarded": ["connection"]}}
     meta = {"name": "forest", "config": json.dumps(config), "source": "c.yaml", "base_dir": str(tmp_path)}
@@ -375,12 +376,15 @@ def test_a_run_is_read_with_its_texts_as_without(tmp_path, copies):
             writer.outcome(TrialRecord(request, 1.7e9, **({"completion": answer, "score": right} | changes)))
     read = {}
     for texts in (False, True):
-        pieces = run_log(tmp_path / "run", Choices(), texts=texts).read()
-        read[texts] = {(one.model, one.number): one for one in pieces}
-    for model, (number, kind) in product(("oak", "elm"), enumerate(kinds)):
+        log = run_log(tmp_path / "run", Choices(task=task, rename={"oak": "fir"}), texts=texts)
+        assert log.weights == {task or "forest": (0.0, 1.0)}
+        read[texts] = {(one.model, one.number): one for one in log.read()}
+        assert {one.task for one in read[texts].values()} == {task or "forest"}
+    for model, (number, kind) in product(("fir", "elm"), enumerate(kinds)):
         found = [read[texts][model, number] for texts in (False, True)]
         assert [one.redrawn for one in found] == [kind == "redrawn"] * 2
         lost = "no answer" if kind == "lost" else None  # with its texts it is found to be lost later
         assert [one.missing for one in found] == (["it timed out"] * 2 if kind == "gone" else [lost, None])
+        assert found[1].discarded == kinds[kind].get("discarded", ())
         assert found[1].repeats is (kind == "copy" and copies == "bounded")
         assert found[0].repeats is (copies == "bounded" and kind != "gone")  # by number, as they may be equal

@@ -22,6 +22,7 @@ from adaptive_eval.views.verdicts import (
     established,
     fixed_length,
     flipped,
+    model_order,
     oriented,
     saving,
     tied_groups,
@@ -248,3 +249,25 @@ def test_results_printed_alone_count_what_is_decided_and_open(results, counts):
     assert counts == (10 - is_open, is_open)
     for text in (str(results), results._repr_html_()):
         assert (f"{counts[0]} of 10 " in text, f"{is_open} open" in text) == (True, bool(is_open))
+
+
+@pytest.mark.parametrize("worst", [0.0, None])
+def test_models_are_in_the_order_of_ranks_then_scores_and_those_with_few_answers_last(worst):
+    results = examples.finished()
+    line = results.models[0]
+    places = {
+        "second": (20, 1, 2, 0.7),
+        "first": (20, 1, 2, 0.8),
+        "third": (20, 1, 3, 0.9),
+        "fifth": (10, 3, 4, worst),
+        "sixth, of few": (9, 1, 1, 1.0),
+        "fourth": (10, 3, 4, 0.1),
+        "seventh, of few": (5, 1, 1, 0.9),
+    }
+    lines = [
+        replace(line, model=name, trials=trials, rank_low=low, rank_high=high, rank=1, score=score)
+        for name, (trials, low, high, score) in places.items()
+    ]
+    found = [one.model for one in model_order(replace(results, models=tuple(lines)))]
+    named = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh"]
+    assert [name.split(",")[0] for name in found] == named

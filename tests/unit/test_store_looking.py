@@ -166,9 +166,11 @@ def test_pages_of_answers_lead_on_and_back_over_the_same_answers(answers, case, 
         def page(beyond, *, back):
             return part_of(reader, wanted, filters, beyond, back=back)
 
-        shown, part = 0, page(None, back=False)
+        shown, looked_at, part = 0, 0, page(None, back=False)
         assert part.before is None
+        assert part.looked_at == (20 if len(whole) < 7 and text else part.looked_at)
         while True:
+            looked_at += part.looked_at
             assert list(part.records) == whole[shown : shown + len(part.records)]
             if part.before is not None:
                 earlier = page(part.before, back=True)
@@ -181,11 +183,38 @@ def test_pages_of_answers_lead_on_and_back_over_the_same_answers(answers, case, 
                 break
             part = page(part.after, back=False)
         assert shown == len(whole)
+        assert looked_at == (120 if text else 0), (
+            "each answer is looked at once, and told where it is searched"
+        )
         while part.before is not None:
             shown -= len(part.records)
             part = page(part.before, back=True)
             assert list(part.records) == whole[shown - len(part.records) : shown]
         assert shown == len(part.records), "the way back ends at the first answer"
+
+
+def test_an_address_of_what_is_not_there_asks_for_all():
+    assert Wanted(model="1", beaten="0").filters("ab", "t", 1)["model"] == "b"
+    for place in ("2", "-1", "x", ""):
+        assert Wanted(model=place, task=place, beaten=place).filters("ab", "t", 1) == Wanted().filters(
+            "ab", "t", 1
+        )
+        assert answer_list.key_named(f"{place}-0", "ab") is None
+    assert answer_list.key_named("1-3", "ab") == TrialKey("b", 3)
+
+
+def test_signals_are_counted_over_all_sets_in_which_they_come(tmp_path):
+    sets = (("none_empty",), ("none_empty", "has_box"), ("none_tools", "none_empty"), ("has_box",), ())
+    with RunWriter.create(tmp_path / "run", meta={}) as writer:
+        for step, (model, task, number) in enumerate(itertools.product("ab", "tu", range(15))):
+            request = TrialRequest(TrialKey(model, step), task, "q", number, 1)
+            names = sets[number % 5] if (model, task) != ("b", "u") else ()
+            score = Score(1, "x", dict.fromkeys(names, True))
+            writer.outcome(TrialRecord(request, 1.0, Completion("x", "stop"), score))
+    with RunReader(tmp_path / "run") as reader:
+        found = reader.signals_named("none_")
+    some = (15, {"empty": 9, "tools": 3})
+    assert found == {("a", "t"): some, ("a", "u"): some, ("b", "t"): some, ("b", "u"): (15, {})}
 
 
 def test_a_few_snapshots_stand_for_many(tmp_path):
