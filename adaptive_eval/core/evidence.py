@@ -75,7 +75,8 @@ def retirement(comparison: SessionContrasts, model: int, trials: int) -> Decisio
     names = spec.names
     evidence: dict[str, Any] = {"separated": [], "tied": [], "lost": []}
     last, fold = 0, comparison.fold
-    for row in np.flatnonzero((goal.first == model) | (goal.second == model)).tolist():
+    rows = np.flatnonzero((goal.first == model) | (goal.second == model)).tolist()
+    for row in rows:
         last = max(last, int(fold.decided_at[row]))
         if goal.single[row]:
             continue
@@ -112,7 +113,9 @@ def retirement(comparison: SessionContrasts, model: int, trials: int) -> Decisio
                     last = max(last, int(fold.enough_at[side, row]))
                     evidence.setdefault(kind, []).append(other)
                     evidence["within"] = spec.stopping.equivalence
-    step = last or comparison.reached
+    step = last
+    if rows and not last:  # one that the goal does not name was needed at no time
+        step = comparison.reached
     if comparison.answers.determinism.done(model):
         evidence |= {"exact": True, "questions": spec.questions}
     return Decision("retired", (names[model],), "retired", step, trials, evidence=evidence)

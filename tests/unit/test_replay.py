@@ -98,6 +98,18 @@ def test_an_honest_run_is_made_again_as_it_is_stored(tmp_path, options):
         assert found.results.pairs == from_json(latest.results).pairs
 
 
+def test_a_model_that_the_goal_does_not_name_needs_no_trial_whenever_one_looks(tmp_path):
+    """It is said before the first trial, and a replay says it later."""
+    rows = [{"id": f"q{number}", "input": f"{number}", "target": "0"} for number in range(20)]
+    models = {"oak": lambda prompt: prompt[-1], "elm": lambda prompt: "0", "yew": lambda prompt: "1"}
+    goal, budget = {"kind": "pairs", "pairs": [["oak", "elm"]]}, {"trials": 20}
+    adaptive_eval.evaluate(models, rows, goal, scorer="exact", budget=budget, out=tmp_path / "run")
+    with RunReader(tmp_path / "run") as reader:
+        (retired,) = (one.body for one in reader.decisions() if one.body["kind"] == "retired")
+        assert (retired["models"], retired["step"]) == (["yew"], 0)
+        assert replay(reader).disagreements == ()
+
+
 def test_claims_rest_on_the_trials_where_the_stored_results_are_exchanged(run):
     claims = ("--at-least", "oak:0.3", "--at-least", "yew:0.9")
     before = runs.printed("check", run, *claims, code=5)
