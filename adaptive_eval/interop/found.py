@@ -74,6 +74,7 @@ class Found:
     weight: float = 0.0  # of a trial of a run, its weight in the score of its model
     checks: Mapping[str, float] = field(default_factory=lambda: _NONE)  # of a run's trial, by name
     rule: str = ""  # the stopping rule of the run that it was exported from; empty of any other
+    of_run: bool = False  # a trial of a run of ours, whose questions may be asked in several wordings
     # of a trial of a run: why earlier draws were given up, and whether another counts by its config's word
     discarded: tuple[DiscardCause, ...] = ()
     redrawn: bool = False

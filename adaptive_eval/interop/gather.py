@@ -110,6 +110,7 @@ class Gatherer:
         self._tasks: dict[str, _GatheredTask] = {}
         self._questions: dict[tuple[str, str], int] = {}
         self._contents: dict[int, tuple[str, str, Path]] = {}
+        self._worded: set[int] = set()  # questions that a run of ours asked in several wordings
         self._clusters: dict[int, str] = {}
         self._rules: set[str] = set()
         self._read: list[str] = []
@@ -206,6 +207,9 @@ class Gatherer:
         rest = {name: value for name in _REST if (value := getattr(found, name))}
         if repeats:
             rest["repeats"] = True
+        flaw = self._differing(log, found, question) or self._other_group(found, question)
+        if question in self._worded:
+            rest |= {"prompt": found.prompt, "target": found.target}
         self._redrawn[found.model] += found.redrawn
         lost = bool(found.discarded) and not found.redrawn
         if lost:
@@ -221,7 +225,7 @@ class Gatherer:
             if first != log.path:
                 words += f"; trials of that model are in {first} too. {_APART}"
             raise OutcomesError(f"{log.path}: {found.place}: {words}") from None
-        return self._differing(log, found, question) or self._other_group(found, question)
+        return flaw
 
     def _other_group(self, found: Found, question: int) -> Flaw | None:
         """Say so if another trial puts the question into another group."""
@@ -261,9 +265,14 @@ class Gatherer:
         known = self._contents.setdefault(question, (log.format, found.content, log.path))
         if known[0] != log.format or known[1] == found.content:
             return None
+        if question in self._worded:
+            return None
         where = "earlier in this file"
         if known[2] != log.path:
             where = f"in {known[2]}"
+        elif found.of_run:
+            self._worded.add(question)
+            return None
         return Flaw(
             found.place,
             f"question {found.question!r} of task {found.task!r} is not what it is {where}: another revision "

@@ -202,7 +202,7 @@ def _staged(out: Path) -> Iterator[Path]:
     """Yield a folder next to `out`, which takes its place at the end, or goes."""
     is_empty = out.is_dir() and not any(out.iterdir())
     if out.exists() and not is_empty:
-        raise RunExists(f"{out} is there already; choose another name with --out")
+        raise RunExists(f"{out} is there already; choose another name with --write")
     stage = out.with_name(f".{out.name}.importing-{os.getpid()}")
     try:
         stage.mkdir(parents=True)

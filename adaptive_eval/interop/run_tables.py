@@ -393,6 +393,7 @@ def trials_of_run(
             target=str(record.sent.get("target", "")),
             tokens=(record.usage.prompt_tokens, record.usage.completion_tokens),
             finished_at=record.finished_at,
+            of_run=True,
             weight=counted.get((request.key.model, request.key.index), 0.0),
             discarded=record.discarded,
             redrawn=bool(record.discarded) and counts,

@@ -364,6 +364,7 @@ class _Table:
         if _is_true(values, "truncated"):
             fields["finish_reason"] = "length"
         if is_export:
+            fields["of_run"] = True
             fields["discarded"] = _causes(values.get("discarded_cause"))
             fields["redrawn"], fields["repeats"] = _is_true(values, "redrawn"), _is_true(values, "repeats")
         fields |= self._result(values)

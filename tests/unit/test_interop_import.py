@@ -152,6 +152,28 @@ def test_the_decisions_are_those_of_the_sequential_rule_in_recorded_order(run):
     assert after[-1]
 
 
+def test_a_run_may_ask_a_question_in_several_wordings_and_each_trial_keeps_its_own(tmp_path):
+    """Options that are shuffled for each trial, and prompts of models; a table of another tool is refused."""
+    rows = []
+    for model in "ab":
+        for number, target in enumerate("ABA"):
+            asked = {"prompt": f"{target} is right. {model}", "target": target}
+            rows.append({"model": model, "question": "q", "trial": number, "category": 1, **asked})
+    with pytest.raises(UsageError, match="another revision of the dataset or prompt"):
+        imported(tmp_path, jsonl(tmp_path / "other.jsonl", rows))
+    table = jsonl(tmp_path / "x.jsonl", [{**row, "after_stop": False} for row in rows])
+    run = imported(tmp_path, table).directory
+    again = import_logs(open_logs([run], Choices()), tmp_path / "again").directory
+    said = sorted((row["model"], row["prompt"], row["target"]) for row in rows)
+    for directory in (run, again):
+        with RunReader(directory) as reader:
+            trials = list(reader.trials())
+        found = [(one.request.key.model, one.sent["prompt"], one.sent["target"]) for one in trials]
+        assert sorted(found) == said
+    second = jsonl(tmp_path / "y.jsonl", [{**row, "model": "c", "after_stop": False} for row in rows[:3]])
+    assert import_logs(open_logs([table, second], Choices()), tmp_path / "both").trials == len(rows) + 3
+
+
 class TestRefusals:
     def test_a_copy_of_a_file_would_count_twice(self, tmp_path):
         rows = ("a,q,1", "b,q,0")
