@@ -67,6 +67,7 @@ def command(run: Path, form: str | None, out: Path | None, push: str | None, **o
     eee: every_eval_ever, with intervals. latex, markdown: a table for a paper.
 
     A trial's weight is in every export: weight times score, summed over a model's trials, is its score.
+    If tasks have different ranges of scores, take the lowest of its task from each score first.
     """
     texts = not options["no_texts"]
     part_rows = options["part_rows"]

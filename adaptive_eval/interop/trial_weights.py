@@ -13,7 +13,10 @@ from adaptive_eval.trial import RIGHT_OR_WRONG, STEPS, ScoreRange
 from scorio.sequential.parts import trial_weights, unit_scores
 
 Weights = Mapping[tuple[str, int], float]
-"""The weight of a trial by model and step: the sum of weight times score of a model is its score."""
+"""The weight of a trial by model and step: the sum of weight times score of a model is its score.
+
+Of tasks with different ranges the score is from 0 to 1: their lowest scores are to be taken from the scores.
+"""
 
 
 def weights_of_run(
@@ -35,17 +38,24 @@ def weights_of_run(
             rows = np.flatnonzero(columns.model == columns.models.index(line.model))
             rows = rows[np.argsort(columns.step[rows], kind="stable")]
             counted = rows[: line.counted_steps]
-            for task, share in _shares(results, columns).items():
+            for task, share in _shares(results, columns, worth).items():
                 for row, weight in _of_task(columns, counted, task, worth, results, samples):
                     found[line.model, int(columns.step[row])] = share * weight
     return found
 
 
-def _shares(results: Results, columns: OutcomeColumns) -> Mapping[str, float]:
-    """Return the weight of each task."""
-    if results.tasks:
-        return {task.task: task.weight for task in results.tasks}
-    return {task: 1.0 for task, _ in columns.questions}
+def _shares(
+    results: Results, columns: OutcomeColumns, worth: Mapping[str, tuple[float, ...]]
+) -> Mapping[str, float]:
+    """Return the weight of each task, for one unit of its scores."""
+    if not results.tasks:
+        return {task: 1.0 for task, _ in columns.questions}
+    shares = {task.task: task.weight for task in results.tasks}
+    ends = {(min(weights), max(weights)) for weights in worth.values()}
+    if len(ends) > 1:
+        for task, weights in worth.items():
+            shares[task] /= max(weights) - min(weights)
+    return shares
 
 
 def _of_task(

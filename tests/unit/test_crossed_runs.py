@@ -638,3 +638,17 @@ def test_the_score_follows_from_the_trials_of_an_export(made, kind, questions):
         if row["score"] not in (None, ""):
             totals[row["model"]] = totals.get(row["model"], 0.0) + row["weight"] * row["score"]
     assert totals == near({line["model"]: line["score"] for line in report_of(run)["models"]})
+
+
+def test_the_score_follows_from_an_export_of_tasks_with_different_ranges(made):
+    """Scores from -1 to 3 and right or wrong: each above its lowest, as a share of its range."""
+    tasks = [{"name": name, "dataset": f"{name}.jsonl", "scorer": "numeric"} for name in SIZES]
+    tasks[0]["rubric"] = {"weights": [-1, 3]}
+    run = made("graded", "ranges", tasks=tasks, stopping={"equivalence": 0.2})
+    totals = {}
+    for row in rows_of(runs.printed("export", run, "--format", "csv", "--no-texts")):
+        if row["score"] not in (None, ""):
+            lowest = -1 if row["task"] == "long" else 0
+            part = row["weight"] * (row["score"] - lowest)
+            totals[row["model"]] = totals.get(row["model"], 0.0) + part
+    assert totals == near({line["model"]: line["score"] for line in report_of(run)["models"]})
