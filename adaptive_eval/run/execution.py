@@ -26,7 +26,7 @@ from adaptive_eval.config.label_checks import label_files
 from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.results import Decision, Results, StopVerdict, from_json, to_json
 from adaptive_eval.core.session import LOOKED_AT, Session
-from adaptive_eval.engine.events import Decided, Event, Observer
+from adaptive_eval.engine.events import Decided, Event, Observer, Progress, Stopped
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run import COLLECT_AFTER
@@ -35,7 +35,7 @@ from adaptive_eval.run.observers import Console, MetricsOptions, Outlets
 from adaptive_eval.run.probe import probe_all, require_usable
 from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import SnapshotRecord
+from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
 from adaptive_eval.store.run_files import RUN_FILE, RunFiles
 from adaptive_eval.store.writer import RunWriter, WriterLock
 from adaptive_eval.views.reading import decision_from, started_at, still_valid, stored_results, withdrawals
@@ -168,7 +168,7 @@ class _Run:
             writer = self._continue()
             if self.session.stopped is not None:
                 assert writer is not None
-                self._store_results(writer)
+                self._end_at_once(writer, self.session.stopped)
                 return False
             servers, mimic_url = connected or await self._connect(connections)
             resume_accounts(self.built.tasks, self.built.scorers, self.directory)
@@ -254,14 +254,16 @@ class _Run:
         # A changed rule may decide otherwise, and the last decisions may be lost with their process.
         news = [*withdrawals(valid, replayed), *(one for one in replayed if _fingerprint(one) not in stored)]
         for decision in news:
-            past.append(Decided(time.time(), (decision,)))
-            writer.decision(past[-1].at, decision.trials, asdict(decision))
+            event = Decided(time.time(), (decision,))
+            past.append(event)
+            writer.decision(event.at, decision.trials, asdict(decision))
+            self._outlets(event)
         self._past = _Past(latest, past, elapsed)
         if self.built.labels is not None and self.session.board.answered:
             self.session.ask(0)  # a budget that is used up ends the run before any server is asked
 
-    def _store_results(self, writer: RunWriter) -> None:
-        """Bring the snapshot up to date that reports are drawn from.
+    def _end_at_once(self, writer: RunWriter, stop: StopVerdict) -> None:
+        """Bring the snapshot up to date that reports are drawn from, and tell the outlets of the end.
 
         It is older if a process died between its last answer and its last snapshot, and if the
         stopping rule has changed since.
@@ -271,13 +273,15 @@ class _Run:
         elapsed = self._past.elapsed
         resume_accounts(built.tasks, built.scorers, self.directory)
         results = built.with_limits(self._watches.added_to(self.session.results()), elapsed)
+        endpoints: tuple[EndpointHealth, ...] = ()
+        if latest is not None:
+            endpoints = latest.endpoints
+        now = time.time()
         if latest is None or not _holds(from_json(latest.results), results):
-            if latest is not None:
-                endpoints = latest.endpoints
-            else:
-                endpoints = ()
-            writer.snapshot(SnapshotRecord(time.time(), elapsed, results.trials, to_json(results), endpoints))
+            writer.snapshot(SnapshotRecord(now, elapsed, results.trials, to_json(results), endpoints))
             writer.commit()
+        self._outlets(Progress(now, elapsed, results, endpoints))
+        self._outlets(Stopped(stop))
 
     async def _connect(
         self, connections: AsyncExitStack

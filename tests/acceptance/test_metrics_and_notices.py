@@ -62,3 +62,33 @@ def test_a_webhook_that_is_gone_is_said_and_fails_nothing(tmp_path, monkeypatch)
     assert "warning: 1 of 1 notice not delivered: the webhook could not be reached" in done.err
     stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"s3cr3t" not in stored + done.said.encode()
+
+
+def test_a_run_that_ends_without_asking_tells_its_figures_and_what_is_new(tmp_path):
+    """A changed rule decides at once and is told of; later the run is complete, and keeps its metrics."""
+    log, metrics = tmp_path / "notices.jsonl", tmp_path / "run.prom"
+    (tmp_path / "mine.py").write_text("def right(p): return p\ndef wrong(p): return 'no'\n", "utf-8")
+    rows = "".join(json.dumps({"id": f"q{n}", "input": str(n), "target": str(n)}) + "\n" for n in range(12))
+    (tmp_path / "rows.jsonl").write_text(rows, "utf-8")
+    models = [{"name": name, "endpoints": [f"python:mine.py:{name}"]} for name in ("right", "wrong")]
+    tasks = [{"name": "same", "dataset": "rows.jsonl", "scorer": "exact"}]
+    data = {"name": "soon", "models": models, "tasks": tasks, "budget": {"trials": 24}}
+    data["notify"] = {"command": [sys.executable, "-c", LOG, str(log)]}
+    line = ("run", write_config(tmp_path, data), "--metrics-file", metrics, "--display", "none")
+
+    def figures():
+        rows = metrics.read_text("utf-8").splitlines()
+        return [row for row in rows if "{model=" in row and "endpoint" not in row]
+
+    told = []
+    before = None
+    for confidence, code, news in ((0.99999, 3, []), (0.6, 0, ["pair_decided"]), (0.6, 0, [])):
+        changes = ("-o", f"stopping.confidence={confidence}")
+        in_process(*line, *changes, cwd=tmp_path, code=code)
+        told += [*news, "stopped"]
+        assert [json.loads(one)["event"] for one in log.read_text("utf-8").splitlines()] == told
+        if not news and before is not None:
+            assert figures() == before
+        before = figures()
+        assert 'adaptive_eval_score{model="right"} 1.0' in before
+    assert 'adaptive_eval_stopped{reason="resolved"} 1.0' in metrics.read_text("utf-8")
