@@ -16,6 +16,7 @@ from adaptive_eval.views.trials import (
     SETTINGS,
     answer_text,
     figure,
+    is_number,
     messages_of,
     outcome,
     settings_text,
@@ -115,7 +116,8 @@ def figures(record: TrialRecord) -> Table:
     if answer is not None:
         rows = [("ended by", answer.finish_reason), ("latency", seconds_words(answer.latency)), *rows]
     if record.score is not None:
-        rows.append(("category", str(record.score.category)))
+        if record.score.category is not None and not is_number(record.score):
+            rows.append(("category", str(record.score.category)))
         signals = [item for item in record.score.signals.items() if item[0] != AGAINST]
         rows += [(f"signal {name}", figure(value)[:200]) for name, value in signals[:_MOST_SIGNALS]]
     return table_of("What the trial came to", _FIGURES, rows, classes="")

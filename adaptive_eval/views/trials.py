@@ -110,7 +110,7 @@ def why_words(record: TrialRecord, expected: str | None) -> list[str]:
 
 def _result(score: Score, name: str | None = None) -> str:
     """Return category or score of an answer in words."""
-    if _is_number(score):
+    if is_number(score):
         if _is_lowest(score):
             return "lowest score, truncated"
         return f"score {score.signals['score']:g}"
@@ -127,7 +127,7 @@ def _is_lowest(score: Score) -> bool:
     return score.category == 0 and bool(score.signals.get("truncated"))
 
 
-def _is_number(score: Score) -> bool:
+def is_number(score: Score) -> bool:
     """Tell whether the score is a number, whose category is a step of its range."""
     signals = score.signals
     return score.category is not None and "score" in signals and "is_correct" not in signals
@@ -173,7 +173,7 @@ def sample_data(record: TrialRecord, categories: Sequence[str], target: str | No
         "extracted": score.extracted,
         "missing": record.missing,
         "discarded": list(record.discarded),
-        "category": None if _is_number(score) else score.category,
+        "category": None if is_number(score) else score.category,
         "category_name": _name(score.category, categories),
         "reason": score.reason,
         "signals": dict(score.signals),
@@ -391,7 +391,7 @@ def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
     kind: Kind = "unparsed"
     if score.extracted is not None:
         kind = "wrong"
-    if _is_number(score):
+    if is_number(score):
         kind = _result(score)
     elif score.signals.get("is_correct", score.category == top) and not _is_lowest(score):
         kind = "right"

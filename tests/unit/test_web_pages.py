@@ -89,6 +89,19 @@ def test_the_figures_of_a_trial_are_its_signals_but_for_the_answer_that_it_was_c
 
 
 @pytest.mark.parametrize(
+    ("missing", "changes"),
+    [("unscored", {"category": None}), (None, {"category": 12_600, "signals": {"score": 0.5}})],
+)
+def test_an_answer_without_a_category_shows_none(tmp_path, missing, changes):
+    """It could not be scored, or its score is a number, of which the category is a step."""
+    runs.make_run(tmp_path / "forest")
+    with RunReader(tmp_path / "forest") as reader:
+        record = next(one for one in reader.trials(limit=100) if one.score is not None)
+    rows = figures(replace(record, missing=missing, score=replace(record.score, **changes))).rows
+    assert "category" not in {row[0].text for row in rows}
+
+
+@pytest.mark.parametrize(
     ("target", "first", "shown"),
     [
         ("2", 1, "B"), (" 0 ", 0, "A"), ("0", 1, "0"), ("3", 1, "C"), ("4", 1, "4"), ("3", 0, "3"),
