@@ -288,3 +288,41 @@ class TestPolicies:
         session.tell([TrialOutcome(one.key, int(said)) for one, said in zip(early, right, strict=True)])
         assert session.stopped is None
         assert session.ask({"m0": 60, "m1": 60}) == []
+
+
+def test_a_retired_model_that_refuses_its_last_trial_is_told_as_refusing():
+    """What it had left in flight failed for good. A budget that is used up says nothing more of it."""
+    session = Session(make_spec(3, 200))
+    answers = coin([0.05, 0.9, 0.9])
+    while not session.states.retired[0]:
+        session.tell([TrialOutcome(request.key, answers(request)) for request in session.ask(8)])
+
+    def state():
+        return next((line.state, line.note) for line in session.results().models if line.model == "m0")
+
+    session.stop_model("m0", "its budget is used up", spent=True)
+    assert state() == ("retired", "")
+    session.stop_model("m0", "HTTP 401")
+    assert state() == ("stopped", "HTTP 401")
+
+
+@pytest.mark.parametrize(("left", "reason"), [(5, "budget"), (20, None)])
+def test_a_lost_trial_that_the_budget_cannot_pay_again_ends_the_continued_run(left, reason):
+    """All others are answered: nothing but this one is left to ask."""
+
+    def spec(tokens):
+        return make_spec(2, 20, max_passes=1, max_tokens=10, prompt_bounds=(10,) * 20, tokens=tokens)
+
+    log = []
+    drive(Session(spec(10_000)), lambda request: log.append(request.key) or request.key.index % 2)
+    told = [TrialOutcome(key, key.index % 2, Usage(10, 10)) for key in log if key != TrialKey("m0", 3)]
+    assert len(told) == 39
+    session = Session(spec(20 * len(told) + left))
+    session.replay([told])
+    asked = session.ask(4)
+    if reason:
+        assert not asked
+        assert session.stopped.reason == reason
+    else:
+        assert [request.key for request in asked] == [TrialKey("m0", 3)]
+        assert session.stopped is None
