@@ -14,7 +14,7 @@ from traceback import extract_tb
 import click
 
 from adaptive_eval import __version__
-from adaptive_eval.errors import AdaptiveEvalError, ConfigError, UsageError
+from adaptive_eval.errors import AdaptiveEvalError, ConfigError, UsageError, in_words
 from adaptive_eval.run.interrupts import ends_at_once, use_defaults
 from adaptive_eval.stops import EXIT_CODES_HELP, INTERRUPTED, UNEXPECTED, USAGE
 
@@ -96,8 +96,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+def _require_folder() -> None:
+    """Refuse to work in a folder that is gone: every path would be in it."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise UsageError(f"the current folder cannot be used: {in_words(error)}; change to another") from None
+
+
 def _exit_code(arguments: Sequence[str]) -> int:
     try:
+        _require_folder()
         code = cli.main(args=arguments, prog_name="adaptive-eval", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

@@ -238,14 +238,15 @@ def _partial_evidence(comparison: SessionContrasts, states: ModelStates) -> dict
     names = comparison.spec.names
     unusable = states.unusable - states.spent
     found: dict[str, Any] = _open(comparison, comparison.lost) | {"silent": [], "spent": []}
-    for model in states.stopped:
+    stopped = sorted(states.stopped)  # a replay stops them in another order
+    for model in stopped:
         if model not in unusable:
             why = "silent"
             if model in states.spent:
                 why = "spent"
             found[why].append(names[model])
     if unusable:
-        found["unusable"] = [names[model] for model in states.stopped if model in unusable]
+        found["unusable"] = [names[model] for model in stopped if model in unusable]
     return found
 
 

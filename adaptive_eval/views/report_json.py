@@ -10,6 +10,7 @@ from adaptive_eval.views.columns import BUDGETS, ENDPOINTS
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.plain_data import json_lines, json_text
 from adaptive_eval.views.report_columns import REPORT
+from adaptive_eval.views.sentences import note_words
 from adaptive_eval.views.summary import RunSummary
 
 MONITOR_SCHEMA = "adaptive-eval/monitor"
@@ -48,6 +49,9 @@ def _data(summary: RunSummary, decided: int) -> dict[str, Any]:
         open_pairs.append({**names, "progress": row.progress, "tie": row.tie})
     budgets = [data_of(BUDGETS, use, Shown.JSON | Shown.MONITOR) for use in summary.rates.budgets]
     endpoints = [data_of(ENDPOINTS, health, Shown.MONITOR) for health in summary.endpoints]
+    results = results_to_json(summary.results)
+    for shown, line in zip(results["models"], summary.results.models, strict=True):
+        shown["note"] = note_words(line, summary.results)
     decisions = [{**asdict(one), "text": describe(one)} for one in summary.decisions[decided:]]
     return {
         "schema": MONITOR_SCHEMA,
@@ -60,7 +64,7 @@ def _data(summary: RunSummary, decided: int) -> dict[str, Any]:
         "verdict": summary.headline,
         "trials_per_second": summary.rates.trials,
         "tokens_per_second": summary.rates.tokens,
-        "results": results_to_json(summary.results),
+        "results": results,
         "open_pairs": open_pairs,
         "budgets": budgets,
         "forecast_seconds": _seconds(summary),

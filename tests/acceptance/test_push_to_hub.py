@@ -31,6 +31,9 @@ def test_trials_report_and_card_are_pushed(tmp_path, monkeypatch):
     with hub(refuse=True) as (address, _, _):
         monkeypatch.setenv("HF_ENDPOINT", address)
         refused = in_process("export", "run", "--push", "me/results", cwd=tmp_path)
+    for name in ("results", "me/", "/results", "me/my/results"):
+        asked = in_process("export", "run", "--push", name, cwd=tmp_path)
+        assert (asked.code, repr(name) in asked.err) == (2, True), "nothing is asked of the Hub"
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     away = in_process("export", "run", "--push", "me/results", cwd=tmp_path)
     assert (refused.code, away.code) == (2, 2)

@@ -159,3 +159,13 @@ def test_a_setting_that_is_given_as_an_option_is_named_as_the_option_for_setting
 @pytest.mark.parametrize(("reason", "code"), OF_STOP.items())
 def test_a_run_ends_with_the_code_of_its_reason(reason, code):
     assert STOPS[reason].exit_code == code
+
+
+def test_a_folder_that_is_gone_is_one_message(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(errors.UsageError, match="current folder"):
+        MAIN._require_folder()
+    assert MAIN._exit_code(["init", "my.yaml"]) == errors.UsageError.exit_code

@@ -142,6 +142,13 @@ class TestModels:
         (given_up,) = (one for one in session.decisions if one.kind == "model_stopped")
         assert (given_up.models, given_up.verdict) == (("m1",), "budget")
 
+    def test_those_whose_budgets_end_are_named_in_the_order_of_the_config_as_a_replay_does(self):
+        spec = with_own(make_spec(4, 30, max_passes=60), m1=BudgetSpec(trials=24), m3=BudgetSpec(trials=12))
+        session = drive(Session(spec), coin([*MEANS, 0.5]))
+        ended = [one.models for one in session.decisions if one.kind == "model_stopped"]
+        assert ended == [("m3",), ("m1",)]
+        assert session.stopped.evidence["spent"] == ["m1", "m3"]
+
     def test_without_a_goal_it_is_told_once_too(self):
         spec = with_own(make_spec(2, 30, goal="budget", trials=80), m1=BudgetSpec(trials=12))
         session = drive(Session(spec), coin(MEANS))

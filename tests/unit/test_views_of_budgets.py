@@ -38,7 +38,7 @@ from adaptive_eval.views.run_sentences import (
     rankings_note,
     ranks_note,
 )
-from adaptive_eval.views.sentences import ceiling_words
+from adaptive_eval.views.sentences import ceiling_words, note_words
 from adaptive_eval.views.summary import RunHeader, budget_use, summary_at
 from adaptive_eval.views.terminal import render_summary
 from adaptive_eval.views.verdicts import rank_column
@@ -101,6 +101,15 @@ def test_plain_lines_name_the_run_s_own(view):
     (progress,) = (line for line in PlainLines(every=0.0).lines(view, 1.0) if " progress " in line)
     assert "40k of 50k tokens, $1.50 of $9.00 USD" in progress
     assert "oak: " not in progress
+
+
+def test_json_says_why_a_model_has_stopped_as_the_report_does(view):
+    of_oak = next(number for number, line in enumerate(view.results.models) if line.model == "oak")
+    models = list(view.results.models)
+    models[of_oak] = replace(models[of_oak], state="stopped", note="")
+    results = replace(view.results, models=tuple(models))
+    shown = json.loads(JsonLines().line(replace(view, results=results)))["results"]["models"][of_oak]
+    assert shown["note"] == note_words(models[of_oak], results) != ""
 
 
 def test_json_and_metrics_tell_them_apart(view, tmp_path):
