@@ -391,6 +391,19 @@ def test_an_answer_that_a_killed_process_was_having_judged_counts_at_its_worst(t
     assert grading_model_of(scorer).account.trials == scorer.requests_each == 2
 
 
+def test_each_judge_is_charged_with_the_lost_answers_of_its_own_task(tmp_path):
+    lost = {"one": 3, "two": 1, "none": 0}
+    scorers = {name: asking(budget={"requests": 50}) for name in lost}
+    numbers = count()
+    with RunWriter.create(tmp_path / "run", meta={}) as writer:
+        for name, number in lost.items():
+            keys = [TrialKey("m", next(numbers)) for _ in range(number)]
+            writer.launch([TrialRequest(key, name, QUESTION.id, key.index, 7) for key in keys], 1.0)
+    resume_accounts([task_of(name) for name in lost], scorers, tmp_path / "run")
+    charged = {name: grading_model_of(scorer).account.trials for name, scorer in scorers.items()}
+    assert charged == {name: number * scorers[name].requests_each for name, number in lost.items()}
+
+
 def test_of_several_tasks_the_scorer_with_the_least_budget_bounds_the_answers():
     budgets = {"much": 200, "little": 8, "free": None}
     scorers = {name: asking(budget={"requests": requests}) for name, requests in budgets.items()}

@@ -7,7 +7,9 @@ import pytest
 from command_line import command, finished, mimic_config, started, stored_trials, write_config
 from scripted_chat import answer_is_right, scripted_chat
 
+from adaptive_eval.build.anchors import Anchors
 from adaptive_eval.build.assembly import build, config_of_run
+from adaptive_eval.options.scorers import JudgeScorerConfig
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import ANCHOR
 
@@ -27,6 +29,23 @@ def config_of(server, trials, **options):
     task["limit"] = QUESTIONS
     task["scorer"] = {"kind": "judge", "endpoint": server.url, "model": "wise", "second_votes": 0, **options}
     return config
+
+
+@pytest.mark.parametrize(
+    ("options", "questions", "number"),
+    [
+        ({}, 20, 4),  # of 40 cells one in ten
+        ({}, 400, 30),
+        ({"labels": "l.jsonl"}, 10, 20),  # held against labels it is shown all of a small board
+        ({"labels": "l.jsonl"}, 20, 30),
+        ({"anchors": 7, "labels": "l.jsonl"}, 20, 7),
+        ({"anchors": 500}, 20, 40),
+    ],
+)
+def test_how_many_answers_a_judge_is_shown_again(options, questions, number):
+    judge = JudgeScorerConfig(kind="judge", endpoint="http://127.0.0.1:9/v1", model="wise", **options)
+    places = {f"q{place}": place for place in range(questions)}
+    assert Anchors(judge, {"a": 0, "b": 1}, places).number == number
 
 
 def verdict(word):

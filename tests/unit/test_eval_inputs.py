@@ -179,6 +179,14 @@ TWO_DRAWS["threshold_spectrum_at_k"]["weights"] = [0.25, 0.5]
 EVERY = {name: TWO_DRAWS.get(name.removesuffix("_ci"), {}) for name in NAMES}
 
 
+@pytest.mark.parametrize("name", ["bayes", "avg", "pass_at_k"])
+def test_a_single_question_may_be_a_vector_with_a_mask_of_its_own_shape(name):
+    function, keywords = getattr(metrics, name), EVERY[name]
+    row, gone = np.array([1, 0, 1, 1]), np.array([False, True, False, False])
+    assert function(row, missing=gone, **keywords) == function(row[None], missing=gone[None], **keywords)
+    assert function(row, missing=gone, **keywords) == function(row[~gone], **keywords)
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_every_form_gives_the_same(name):
     function, keywords = getattr(metrics, name), EVERY[name]

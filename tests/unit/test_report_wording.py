@@ -271,3 +271,14 @@ def test_models_are_in_the_order_of_ranks_then_scores_and_those_with_few_answers
     found = [one.model for one in model_order(replace(results, models=tuple(lines)))]
     named = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh"]
     assert [name.split(",")[0] for name in found] == named
+
+
+@pytest.mark.parametrize("case", ["finished", "to_a_width", "of_several_goals"])
+def test_answers_that_came_after_the_stop_are_none_on_which_the_verdict_rests(case):
+    results = getattr(examples, case)()
+    late = tuple(
+        replace(line, trials=line.trials + 5, after_stop=line.after_stop + 5) for line in results.models
+    )
+    with_late = replace(results, models=late, trials=results.trials + 5 * len(late))
+    assert decided_trials(with_late) == decided_trials(results) == results.trials
+    assert headline(with_late) == headline(results)
