@@ -28,7 +28,7 @@ from typing import Any
 from canned_server import canned_server
 from engine import MODEL, QUESTIONS, _Bench, _InOrder, prompt
 
-from adaptive_eval.build.assembly import Built, build
+from adaptive_eval.build.assembly import PreparedRun, build
 from adaptive_eval.build.model_clients import endpoint_at
 from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config.load_config import config_from_data
@@ -72,7 +72,7 @@ class _Figures:
         return max(self.driver, *self.workers, 0.0)
 
 
-def built_for(url: str, folder: Path, busy: float, workers: int) -> Built:
+def built_for(url: str, folder: Path, busy: float, workers: int) -> PreparedRun:
     rows = [{"id": f"q{q}", "input": prompt(q), "target": "4"} for q in range(QUESTIONS)]
     (folder / "bench.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     data: dict[str, Any] = {
@@ -101,7 +101,7 @@ def cpu_of_workers() -> dict[int, float]:
     return found
 
 
-async def turn(built: Built, url: str, trials: int, in_flight: int) -> _Figures:
+async def turn(built: PreparedRun, url: str, trials: int, in_flight: int) -> _Figures:
     with workplace_of(built, print) as workplace:
         chat = endpoint_at(built.config.models[0], url)
         async with chat, workplace(built) as executor:

@@ -29,7 +29,7 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
-from adaptive_eval.build.assembly import Built, build
+from adaptive_eval.build.assembly import PreparedRun, build
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
@@ -43,7 +43,7 @@ LOG = (
 )
 
 
-def built(folder: Path) -> Built:
+def built(folder: Path) -> PreparedRun:
     """Return the run: models that nobody can tell apart, under budgets that need an exact account."""
     questions = folder / "questions.jsonl"
     if not questions.exists():

@@ -28,7 +28,7 @@ from adaptive_eval.build.changed_settings import (
 )
 from adaptive_eval.build.grading import (
     Grading,
-    ScorersAllowance,
+    ScorersBudget,
     model_graded,
 )
 from adaptive_eval.build.model_clients import (
@@ -100,7 +100,7 @@ from adaptive_eval.views.sentences import repeat_notices
 
 
 @dataclass(frozen=True)
-class Built:
+class PreparedRun:
     """A config with its data loaded and checked; nothing is started or spent yet."""
 
     config: RunConfig
@@ -198,7 +198,7 @@ class Built:
             notices.append(few)
         return tuple(notices)
 
-    def with_stored_answers(self) -> Built:
+    def with_stored_answers(self) -> PreparedRun:
         """Return the same with the stored answers that judges compare with."""
         base = self.config.base_dir
         meta = self.continued or {}
@@ -385,18 +385,18 @@ class Built:
             ),
             observer=observer,
             watches=watches,
-            allowance=self.allowance(),
+            scoring_budget=self.scoring_budget(),
         )
 
     def with_limits(self, results: Results, elapsed: float) -> Results:
         """Add to the results of a replayed session what the runner adds to those of a running one."""
         deadlines = deadlines_of(self.config).lines(elapsed)
-        return with_limits(results, deadlines=deadlines, allowance=self.allowance())
+        return with_limits(results, deadlines=deadlines, scoring_budget=self.scoring_budget())
 
-    def allowance(self) -> ScorersAllowance | None:
+    def scoring_budget(self) -> ScorersBudget | None:
         """Return the accounts of judges and verifiers; None if there are none."""
         if model_graded(self.scorers):
-            return ScorersAllowance(self.tasks, self.scorers)
+            return ScorersBudget(self.tasks, self.scorers)
         return None
 
     @cached_property
@@ -433,7 +433,7 @@ def build(
     config: RunConfig,
     functions: Mapping[str, Answerer] = MappingProxyType({}),
     scorers: Given = MappingProxyType({}),
-) -> Built:
+) -> PreparedRun:
     """Load and check the data of a config; `functions` and `scorers` are what it has as objects."""
     if names_functions(config):
         make_importable(config.base_dir)
@@ -450,7 +450,7 @@ def build(
     named = functions_of(config)
     require_accepted(config.models, tasks, {**functions, **named})
     require_tools(config.tasks, tasks)
-    return Built(config, tasks, made, rubrics_of(config), functions=named, solvers=solvers_of(config))
+    return PreparedRun(config, tasks, made, rubrics_of(config), functions=named, solvers=solvers_of(config))
 
 
 def _scorer_of(task: TaskConfig, given: Given) -> Scorer:
@@ -499,7 +499,7 @@ def _way_out(directory: Path, before: Mapping[str, Any], now: Mapping[str, Any])
     )
 
 
-def continue_run(built: Built, directory: Path) -> RunWriter:
+def continue_run(built: PreparedRun, directory: Path) -> RunWriter:
     """Open the run in `directory` to continue it under the given config."""
     writer = RunWriter.open(directory)
     try:

@@ -13,7 +13,7 @@ from adaptive_eval.build.rubrics import stored_thresholds
 from adaptive_eval.config.run_config import difference
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import DEFAULT_TASK, IMPORTED, Choices
+from adaptive_eval.interop.found import DEFAULT_TASK, IMPORTED, ReadingOptions
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.interop.run_groups import stored_groups
 from adaptive_eval.interop.stored_config import equal_texts, with_lost_draws
@@ -223,15 +223,15 @@ def trials_of_file(path: Path, shown: str, wanted: Sequence[WantedTask], *, all_
     return _of_recorded(recorded, shown, wanted, all_tasks=all_tasks)
 
 
-def _choices(wanted: Sequence[WantedTask], shown: str) -> Choices:
+def _choices(wanted: Sequence[WantedTask], shown: str) -> ReadingOptions:
     """Return how outcomes without a config are read: as numbers if the tasks have such scores."""
     kinds = {one.config.rubric.category_weights for one in wanted}
     ranges = [kind for kind in kinds if isinstance(kind, ScoreRange)]
     if not ranges:
-        return Choices()
+        return ReadingOptions()
     if len(kinds) > 1:
         raise OutcomesError(f"{shown}: the tasks have scores of different ranges; give a run for each range")
-    return Choices(range=ranges[0])
+    return ReadingOptions(range=ranges[0])
 
 
 def _of_recorded(

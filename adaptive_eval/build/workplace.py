@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.assembly import PreparedRun
 from adaptive_eval.build.grading import Grading, model_graded
 from adaptive_eval.build.model_clients import endpoint_at
 from adaptive_eval.engine.attempts import InProcess
@@ -26,19 +26,19 @@ JOBS_PER_ACTOR = 256
 """Most requests and scores of one worker at a time."""
 
 
-Workplace: TypeAlias = Callable[[Built], AbstractAsyncContextManager[Executor]]
+Workplace: TypeAlias = Callable[[PreparedRun], AbstractAsyncContextManager[Executor]]
 """Opens the executor of a run."""
 
 
 @asynccontextmanager
-async def _here(built: Built) -> AsyncIterator[Executor]:
+async def _here(built: PreparedRun) -> AsyncIterator[Executor]:
     """Yield an executor that does everything in this process."""
     async with built.grading as grading:
         yield InProcess(grading)
 
 
 @asynccontextmanager
-async def _on_ray(built: Built, remark: Callable[[str], None]) -> AsyncIterator[Executor]:
+async def _on_ray(built: PreparedRun, remark: Callable[[str], None]) -> AsyncIterator[Executor]:
     """Yield an executor whose workers are on the connected cluster."""
     from adaptive_eval.executors.ray_cluster import WorkerActors, watched
     from adaptive_eval.executors.remote import RemoteExecutor, Workers
@@ -59,7 +59,7 @@ async def _on_ray(built: Built, remark: Callable[[str], None]) -> AsyncIterator[
 
 
 @contextmanager
-def workplace_of(built: Built, remark: Callable[[str], None]) -> Iterator[Workplace]:
+def workplace_of(built: PreparedRun, remark: Callable[[str], None]) -> Iterator[Workplace]:
     """Yield the workplace that the config of `built` asks for; `remark` gets messages about workers."""
     config = built.config
     section = config.executor
@@ -78,7 +78,7 @@ def workplace_of(built: Built, remark: Callable[[str], None]) -> Iterator[Workpl
         yield partial(_on_ray, remark=remark)
 
 
-def setup_of(built: Built) -> Setup:
+def setup_of(built: PreparedRun) -> Setup:
     """Return what workers have to know of a run.
 
     Answers that another model judges are scored here: its budget and its limits hold over all of them then.

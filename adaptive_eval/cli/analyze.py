@@ -42,8 +42,8 @@ from adaptive_eval.views.numbers import count, fixed, interval, signed, trimmed
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.results import PairResult, Results
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
-    from adaptive_eval.interop.found import Choices, Found
-    from adaptive_eval.interop.gather import Gathered
+    from adaptive_eval.interop.found import Found, ReadingOptions
+    from adaptive_eval.interop.gather import CombinedLogs
     from adaptive_eval.interop.import_run import Imported
     from adaptive_eval.simulate.analysis import Analysis
 
@@ -400,7 +400,7 @@ def _result_of(found: Found) -> str:
 
 
 def _session(
-    options: Mapping[str, Any], choices: Choices, gathered: Gathered, tasks: tuple[TaskSpec, ...]
+    options: Mapping[str, Any], choices: ReadingOptions, gathered: CombinedLogs, tasks: tuple[TaskSpec, ...]
 ) -> SessionSpec:
     """Return the session that decides; one model alone is only estimated, unless something else is asked."""
     from adaptive_eval.interop.import_run import default_spec

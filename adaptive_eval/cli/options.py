@@ -16,7 +16,7 @@ from adaptive_eval.trial import FIXED, RIGHT_OR_WRONG, ScoreRange
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
-    from adaptive_eval.interop.found import Choices, Log
+    from adaptive_eval.interop.found import Log, ReadingOptions
     from adaptive_eval.run.new_config import Asked
     from adaptive_eval.simulate import RecordedAnswers
 
@@ -288,12 +288,12 @@ def score_range(text: str | None) -> ScoreRange | None:
     return ScoreRange(ends)
 
 
-def choices_of(options: Mapping[str, Any]) -> Choices:
+def choices_of(options: Mapping[str, Any]) -> ReadingOptions:
     """Return the choices that the options hold; none for a command without these options."""
-    from adaptive_eval.interop.found import Choices
+    from adaptive_eval.interop.found import ReadingOptions
 
     if "rename" not in options:
-        return Choices(independent=_takes_copies_for_draws(options))
+        return ReadingOptions(independent=_takes_copies_for_draws(options))
 
     model = None
     models = dict[Path, str]()
@@ -322,7 +322,7 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
     columns = read_map(options["mapped"])
     cluster = columns.pop("cluster", None)
     as_given = ("task", "question_id", "metric", "filter", "range", "incomplete")
-    return Choices(
+    return ReadingOptions(
         model=model,
         models=models,
         rename=rename,

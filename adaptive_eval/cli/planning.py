@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.assembly import PreparedRun
 from adaptive_eval.cli.options import named_mean
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
@@ -35,7 +35,7 @@ Usage: TypeAlias = Mapping[str, float]
 """Mean prompt and completion tokens of a trial, and its latency in seconds; without what is unknown."""
 
 
-def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
+def assume(built: PreparedRun, options: Mapping[str, Any]) -> Assumptions:
     """Gather the assumptions: what is stated, else a previous run, else the config's mimic server."""
     config = built.config
     spec = built.spec
@@ -96,7 +96,7 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
     )
 
 
-def _coins(built: Built) -> dict[str, ModelOptions]:
+def _coins(built: PreparedRun) -> dict[str, ModelOptions]:
     """Return the coins of the models that the config's mimic server serves."""
     mimic = built.config.mimic
     if mimic is None:
@@ -106,7 +106,7 @@ def _coins(built: Built) -> dict[str, ModelOptions]:
 
 
 def _scores(
-    built: Built,
+    built: PreparedRun,
     stated: Sequence[str],
     recorded: RecordedOutcomes | None,
     coins: Mapping[str, ModelOptions],
@@ -125,7 +125,7 @@ def _scores(
     return {**drawn, **means}, sources
 
 
-def _unknown_scores(built: Built) -> tuple[dict[str, float], str]:
+def _unknown_scores(built: PreparedRun) -> tuple[dict[str, float], str]:
     """Return means of models of which nothing is known, and words that say them."""
     spec = built.spec
     kind = sole_kind(built.spec)
@@ -152,7 +152,9 @@ def unit_margin(spec: SessionSpec) -> float | None:
     return spec.margin
 
 
-def _equal(built: Built, answers: AnswerSource, spread: float, correlation: float) -> AnswerSource | None:
+def _equal(
+    built: PreparedRun, answers: AnswerSource, spread: float, correlation: float
+) -> AnswerSource | None:
     """Return coins of the worst case for errors; none if the goal measures scores.
 
     They are equally good, or with the goal not-worse, worse than the baseline by the margin.
@@ -196,7 +198,7 @@ def _measured(columns: OutcomeColumns | None, name: str) -> Usage:
     return {kind: float(values[here].mean()) for kind, values in of.items() if here.any()}
 
 
-def _of_mimic(built: Built, coin: ModelOptions | None) -> Usage:
+def _of_mimic(built: PreparedRun, coin: ModelOptions | None) -> Usage:
     mimic = built.config.mimic
     if coin is None or mimic is None:
         return {}
@@ -209,7 +211,7 @@ def _of_mimic(built: Built, coin: ModelOptions | None) -> Usage:
     }
 
 
-def _prompt_estimate(built: Built) -> float:
+def _prompt_estimate(built: PreparedRun) -> float:
     """Return the mean tokens of a prompt by its length."""
     asked = (task.render(question) for task in built.tasks for question in task.questions)
     return float(np.mean(list(map(estimated_tokens, asked))))
@@ -266,7 +268,7 @@ def _about_disk(
 
 
 def _about_tokens(
-    built: Built,
+    built: PreparedRun,
     given: Usage,
     columns: OutcomeColumns | None,
     place: str,

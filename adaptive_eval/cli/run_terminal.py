@@ -19,7 +19,7 @@ from adaptive_eval.core.label_record import LABELS
 from adaptive_eval.core.results import StopVerdict, to_json
 from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Progress, Remarked
 from adaptive_eval.errors import codes_of
-from adaptive_eval.run.execution import Ended
+from adaptive_eval.run.execution import RunEnd
 from adaptive_eval.run.interrupts import stop_instead
 from adaptive_eval.run.observers import Console
 from adaptive_eval.stops import REACHED, STOPS
@@ -46,7 +46,7 @@ class Terminal(Console):
         self._console.file = output
         self._display = display
 
-    def say(self, text: str) -> None:
+    def show_remark(self, text: str) -> None:
         """Print a remark: above a view that is redrawn, else on standard error."""
         if LiveView(self._display, console=self._console).display in REDRAWN:
             self._console.print(text, highlight=False, markup=False)
@@ -91,12 +91,12 @@ class Terminal(Console):
     def watch(self, name: str, started_at: float | None, past: Sequence[Decided]) -> Iterator[Observer]:
         """Show the live view."""
         with LiveView(self._display, console=self._console) as live:
-            watcher = _Watcher(RunHeader(name, started_at), live, self.say)
+            watcher = _Watcher(RunHeader(name, started_at), live, self.show_remark)
             for event in past:
                 watcher(event)
             yield watcher
 
-    def show_end(self, directory: Path, config: RunConfig, ended: Ended) -> int:
+    def show_end(self, directory: Path, config: RunConfig, ended: RunEnd) -> int:
         """Print verdict, ranking, the report's place and how to continue; return the exit code."""
         reason = ended.verdict.reason
         if not ended.asked:

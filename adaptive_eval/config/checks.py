@@ -214,7 +214,7 @@ def _requests(config: RunConfig, model: ModelConfig, here: Place) -> Found:
         yield (*here, "sampling"), "max_tokens and max_completion_tokens say the same thing; keep one"
     if sampling.top_logprobs and sampling.logprobs is not True:
         yield (*here, "sampling", "top_logprobs"), "needs logprobs: true next to it"
-    yield from _of_the_api(model.api, given, (*here, "sampling"))
+    yield from _foreign_parameters(model.api, given, (*here, "sampling"))
     for key in model.extra_body:
         if key in _SET_BY_US:
             words = "is set by the run itself and cannot be given here"
@@ -255,7 +255,7 @@ _LACKS: Mapping[str, tuple[tuple[str, ...], str]] = {
 """Parameters of chats that an API does not have."""
 
 
-def _of_the_api(api: str, given: Mapping[str, Any], path: Place) -> Found:
+def _foreign_parameters(api: str, given: Mapping[str, Any], path: Place) -> Found:
     """Yield what the other of the two APIs would take, and servers of this one ignore or read otherwise."""
     logprobs = given.get("logprobs")
     lacks, named = _LACKS.get(api, ((), ""))
@@ -415,7 +415,7 @@ _ASKED_FOR = {
 """Signals that an endpoint gives only when the request asks for them: section, key, and how to write it."""
 
 
-_ALONE = ("choice_probability", "judge", "verifier", "inspect", "lm-eval")
+_ONE_ANSWER_SCORERS = ("choice_probability", "judge", "verifier", "inspect", "lm-eval")
 """Scorers that cannot score several answers of a trial together."""
 
 
@@ -435,7 +435,7 @@ def _answers(config: RunConfig, task: TaskConfig, here: Place) -> Found:
     here = (*here, "answers")
     if task.solver is not None:
         yield here, "a solver makes the calls of a trial itself; leave one of the two out"
-    if task.scorer.has(*_ALONE):
+    if task.scorer.has(*_ONE_ANSWER_SCORERS):
         words = f"the scorer {task.scorer.kind} scores one answer at a time"
         yield here, f"{words}; leave answers out, or use another scorer"
     if task.rubric.schema_definition is not None or task.track:

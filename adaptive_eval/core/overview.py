@@ -200,7 +200,7 @@ def _models(
             waits_for=tuple(spec.names[other] for other in waiting.get(model, ())),
             **values[model],
             **_with_missing(board, model, float(score[model])),
-            **_dealings(budget, states, model),
+            **_counts_and_cost(budget, states, model),
         )
         rows.append(line)
     return tuple(rows)
@@ -252,7 +252,7 @@ def _mean_of_means(total: Floats, trials: NDArray[np.integer]) -> float:
     return 0.0
 
 
-def _dealings(budget: Budget, states: ModelStates, model: int) -> dict[str, Any]:
+def _counts_and_cost(budget: Budget, states: ModelStates, model: int) -> dict[str, Any]:
     """Return a model's trials and cost; nothing for a reference."""
     spec = budget.spec
     if model >= len(spec.models):

@@ -209,7 +209,7 @@ class Watch(Protocol):
         """Return all that is wrong at present."""
 
 
-class Allowance(Protocol):
+class ScoringBudget(Protocol):
     """The remaining budget of scoring, separate from the session's."""
 
     def room(self) -> int | None:

@@ -24,12 +24,12 @@ from adaptive_eval.engine.in_flight import InFlightTrials, Unlogged
 from adaptive_eval.engine.ledger import Committer, Ledger, ThreadCommitter
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import (
-    Allowance,
     Clock,
     Controller,
     Executor,
     Prompts,
     Recorder,
+    ScoringBudget,
     Unusable,
 )
 from adaptive_eval.engine.trial_task import TrialTask, share
@@ -83,7 +83,7 @@ class Runner:
         options: RunnerOptions | None = None,
         observer: Observer | None = None,
         committer: Committer | None = None,
-        allowance: Allowance | None = None,
+        scoring_budget: ScoringBudget | None = None,
         watches: Watches | None = None,
     ) -> None:
         self._controller = controller
@@ -91,7 +91,7 @@ class Runner:
         clock = clock or SystemClock()
         self._options = options or RunnerOptions()
         self._emit = observer or (lambda event: None)
-        self._allowance = allowance
+        self._scoring_budget = scoring_budget
         self._watches = watches or Watches()
         self._told: set[str] = set()  # warnings that are not said again
         self._ledger = Ledger(recorder, clock, committer or ThreadCommitter())
@@ -231,19 +231,19 @@ class Runner:
         return asked
 
     def _affordable(self, capacity: dict[str, int]) -> dict[str, int]:
-        """Return the free slots whose answers can be scored within the allowance, the same for every model.
+        """Return the free slots whose answers the scoring budget allows, the same for every model.
 
         If not even one answer of each model can be, and nothing is in flight, the run ends. Nothing is
         queued here: :meth:`_launch` has started that again.
         """
         room = None
-        if self._allowance is not None:
-            room = self._allowance.room()
-        if self._allowance is None or room is None or not capacity:
+        if self._scoring_budget is not None:
+            room = self._scoring_budget.room()
+        if self._scoring_budget is None or room is None or not capacity:
             return capacity
         each = max(0, room - len(self._in_flight)) // len(capacity)
         if each < 1 and not self._in_flight and self._ending is None:
-            self._end(StopVerdict("budget", evidence=self._allowance.spent()))
+            self._end(StopVerdict("budget", evidence=self._scoring_budget.spent()))
         return {model: min(free, each) for model, free in capacity.items()}
 
     def _trial(self, request: TrialRequest, capacity: dict[str, int]) -> TrialTask:
@@ -432,7 +432,7 @@ class Runner:
         results = with_limits(
             self._watches.added_to(self._controller.results()),
             deadlines=deadlines,
-            allowance=self._allowance,
+            scoring_budget=self._scoring_budget,
         )
         warnings = (*results.warnings, *self._in_flight.fleet.remarks(), *self._pace.warnings())
         results = replace(results, warnings=warnings)
@@ -450,10 +450,12 @@ class Runner:
         return unlogged
 
 
-def with_limits(results: Results, *, deadlines: Iterable[BudgetLine], allowance: Allowance | None) -> Results:
+def with_limits(
+    results: Results, *, deadlines: Iterable[BudgetLine], scoring_budget: ScoringBudget | None
+) -> Results:
     """Add to the results the limits that the session does not see: times, and costs of scoring."""
-    if allowance is not None:
-        scoring = tuple(allowance.lines())
+    if scoring_budget is not None:
+        scoring = tuple(scoring_budget.lines())
     else:
         scoring = ()
     return replace(results, budgets=(*results.budgets, *deadlines, *scoring))

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Found, Log, Piece, reading
+from adaptive_eval.interop.found import DEFAULT_TASK, Found, Log, Piece, ReadingOptions, reading
 from adaptive_eval.simulate.recorded import NO_TRIAL
 from adaptive_eval.tasks.rows import opened
 from adaptive_eval.tasks.unpacking import require_bounded, require_bounded_zip
@@ -16,12 +16,12 @@ from adaptive_eval.tasks.unpacking import require_bounded, require_bounded_zip
 LARGEST_CATEGORY = int(np.iinfo(np.int16).max)
 
 
-def archive_log(path: Path, choices: Choices) -> Log:
+def archive_log(path: Path, choices: ReadingOptions) -> Log:
     """Return the log in a NumPy archive: ``R``, models x questions x trials, or such an array a task."""
     return Log(path, "NumPy archive", lambda: _archive_pieces(path, choices), numbered=True)
 
 
-def _archive_pieces(path: Path, choices: Choices) -> Iterator[Piece]:
+def _archive_pieces(path: Path, choices: ReadingOptions) -> Iterator[Piece]:
     for task, (outcomes, models, questions) in archive_outcomes(path).items():
         for row, name in enumerate(models):
             model = choices.named(name, path)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.column_maps import find
-from adaptive_eval.interop.found import Choices, json_object
+from adaptive_eval.interop.found import ReadingOptions, json_object
 
 Values: TypeAlias = Mapping[str, Any]
 
@@ -33,7 +33,7 @@ class Format:
     columns: Mapping[str, str]  # from ours to the file's
     keys: tuple[str, ...] = ()  # columns of a row that tell the format
     top: tuple[str, ...] = ()  # columns of the object in a JSON file that tell it
-    rows: Callable[[Any, Path, Choices], Iterator[Values]] | None = None  # makes rows of a whole file
+    rows: Callable[[Any, Path, ReadingOptions], Iterator[Values]] | None = None  # makes rows of a whole file
     whole: bool = True  # whether such a file is one JSON value; if not, `rows` is given None
     convert: Callable[[Values], Values] | None = None  # makes fields of a row that are no column
     named: Callable[[Path], tuple[str | None, str | None]] = lambda _path: (None, None)  # model and task
@@ -56,7 +56,7 @@ _HELM_NO_SCORE = re.compile(
 """Statistics of HELM that say nothing of how good an answer is."""
 
 
-def _helm(rows: Any, path: Path, choices: Choices) -> Iterator[Values]:
+def _helm(rows: Any, path: Path, choices: ReadingOptions) -> Iterator[Values]:
     """Yield the trials of one metric; each metric may have rows of its own, and each split is a task."""
     spec = _beside(path, "run_spec.json")
     named = str(spec.get("name") or path.resolve().parent.name)
@@ -100,7 +100,7 @@ def _helm_metric(known: set[str]) -> str:
     return "exact_match"
 
 
-def _promptfoo(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
+def _promptfoo(data: Any, _path: Path, _choices: ReadingOptions) -> Iterator[Values]:
     """Yield the results; the questions of a second prompt are questions of their own."""
     described = (data.get("config") or {}).get("description")
     first = None
@@ -117,7 +117,7 @@ def _promptfoo(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
         yield {**row, **fields}
 
 
-def _opencompass(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
+def _opencompass(data: Any, _path: Path, _choices: ReadingOptions) -> Iterator[Values]:
     """Yield the details, which are a list, or an object with numbers as names."""
     details = data["details"]
     listed = details if isinstance(details, list) else ()
@@ -127,23 +127,23 @@ def _opencompass(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
             yield {"place": str(place), **row}
 
 
-def _runs(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
+def _runs(data: Any, _path: Path, _choices: ReadingOptions) -> Iterator[Values]:
     for _, run in sorted(data["runs"].items()):
         yield {**run, "model": data["model"], "service": data["service"], "question": data["task"]}
 
 
-def _instances(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
+def _instances(data: Any, _path: Path, _choices: ReadingOptions) -> Iterator[Values]:
     solved = set(data["resolved_ids"])
     for one in data["submitted_ids"]:
         yield {"question": one, "correct": one in solved}
 
 
-def _details_of(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
+def _details_of(data: Any, _path: Path, _choices: ReadingOptions) -> Iterator[Values]:
     for one, details in data.items():
         yield {"question": one, "correct": details["resolved"]}
 
 
-def _leaderboards(data: Any, path: Path, choices: Choices) -> Iterator[Values]:
+def _leaderboards(data: Any, path: Path, choices: ReadingOptions) -> Iterator[Values]:
     """Yield the results of submissions by instance; a leaderboard is a task. The first of each counts."""
     first: dict[str, str] = {}
     for board in data["leaderboards"]:
@@ -157,7 +157,7 @@ def _leaderboards(data: Any, path: Path, choices: Choices) -> Iterator[Values]:
                 yield {**named, **row}
 
 
-def _failures(_data: Any, path: Path, _choices: Choices) -> Iterator[Values]:
+def _failures(_data: Any, path: Path, _choices: ReadingOptions) -> Iterator[Values]:
     """Yield a result a question of a file that names failures only; all others are right."""
     counts, *failed = _lines(path)
     wrong = {row["id"] for row in failed}
@@ -205,7 +205,7 @@ def _better_than_baseline(row: Values) -> Values:
     return {"score": score}
 
 
-def _resolved(data: Any, path: Path, _choices: Choices) -> Iterator[Values]:
+def _resolved(data: Any, path: Path, _choices: ReadingOptions) -> Iterator[Values]:
     """Yield a result an instance of a file that names the resolved ones only."""
     split = path.resolve().parents[2]
     solved = set(data["resolved"])
@@ -305,7 +305,7 @@ def _result(row: Values) -> Values:
     return fields
 
 
-def _openai_page(data: Any, path: Path, choices: Choices) -> Iterator[Values]:
+def _openai_page(data: Any, path: Path, choices: ReadingOptions) -> Iterator[Values]:
     """Yield the output items of a page of the API; one that others follow is no whole run."""
     if data["has_more"] and not choices.incomplete:
         raise OutcomesError(
@@ -375,7 +375,7 @@ def _scenario(path: Path) -> tuple[str | None, None]:
 
 Named: TypeAlias = Callable[[Path], tuple[str | None, str | None]]
 
-_ROWS: Mapping[str, Callable[[Any, Path, Choices], Iterator[Values]]] = {
+_ROWS: Mapping[str, Callable[[Any, Path, ReadingOptions], Iterator[Values]]] = {
     "openai_items": _openai_page,
     "bfcl": _failures,
     "helm": _helm,
@@ -450,7 +450,7 @@ def format_of_object(data: Values, path: Path) -> Format | None:
             told = path.name in dict(known.files)
         if told and known.rows and known.whole:
             if known.keys:
-                row = next(known.rows(data, path, Choices()), {})
+                row = next(known.rows(data, path, ReadingOptions()), {})
             else:
                 row = {}
             if all(find(row, key)[0] for key in known.keys):

@@ -94,7 +94,7 @@ Piece: TypeAlias = Found | Flaw
 
 
 @dataclass(frozen=True)
-class Choices:
+class ReadingOptions:
     """The user's choices about reading, if a file leaves them open."""
 
     model: str | None = None  # the model's name, for files that name none
@@ -347,7 +347,7 @@ class Rescorer:
 
     Examples
     --------
-    >>> rescorer = Rescorer(Choices(scorer="numeric"))
+    >>> rescorer = Rescorer(ReadingOptions(scorer="numeric"))
     >>> rescorer.score("It is 44.", "44.0", {})["score"]
     1.0
     >>> rescorer.score("44", "a cat", {})
@@ -356,7 +356,7 @@ class Rescorer:
 exact, or correct it
     """
 
-    def __init__(self, choices: Choices) -> None:
+    def __init__(self, choices: ReadingOptions) -> None:
         assert choices.scorer is not None
         self.kind = choices.scorer
         self._range = choices.range

@@ -63,7 +63,7 @@ _REST = (
 
 
 @dataclass(frozen=True)
-class Gathered:
+class CombinedLogs:
     """The contents of several logs together."""
 
     models: tuple[str, ...]  # in the order of their first trial
@@ -288,7 +288,7 @@ class Gatherer:
                 "results cannot be compared"
             )
 
-    def gathered(self) -> Gathered:
+    def gathered(self) -> CombinedLogs:
         """Return what all logs hold together."""
         self._require_single_rows()
         tasks = {name: task for name, task in self._tasks.items() if task.questions}
@@ -302,7 +302,9 @@ class Gatherer:
         redrawn = frozenset(self._redrawn_causes)
         if any(redrawn >= causes for causes in self._lost_causes):
             redrawn = frozenset()  # some logs take for lost what others count
-        return Gathered(tuple(self._models), questions, categories, scores, *told, self._is_alike(), redrawn)
+        return CombinedLogs(
+            tuple(self._models), questions, categories, scores, *told, self._is_alike(), redrawn
+        )
 
     def _is_alike(self) -> bool:
         """Tell whether the models have as many trials of each question; one that a model lacks is lost."""

@@ -21,7 +21,7 @@ from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSp
 from adaptive_eval.core.stored_spec import SESSION, spec_to_json
 from adaptive_eval.errors import OutcomesError, RunExists, RunFileError, UsageError
 from adaptive_eval.interop.found import IMPORTED, Log, require_independent, weighted
-from adaptive_eval.interop.gather import GATHERED, NOT_THERE, Gathered, Gatherer
+from adaptive_eval.interop.gather import GATHERED, NOT_THERE, CombinedLogs, Gatherer
 from adaptive_eval.interop.sequences import TrialCells, TrialSequences, sequences_of
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
@@ -70,7 +70,7 @@ class TaskCategories:
 
 
 def _levels(
-    task: str, gathered: Gathered, right_from: float | None, weights: Sequence[float] | None
+    task: str, gathered: CombinedLogs, right_from: float | None, weights: Sequence[float] | None
 ) -> TaskCategories:
     """Return how the trials of a task become categories.
 
@@ -135,7 +135,7 @@ class Imported:
     notes: tuple[str, ...]  # what a person should know
 
 
-def default_spec(gathered: Gathered, tasks: tuple[TaskSpec, ...]) -> SessionSpec:
+def default_spec(gathered: CombinedLogs, tasks: tuple[TaskSpec, ...]) -> SessionSpec:
     """Return a session that ranks the models, or only estimates if there is one."""
     models = gathered.models
     goal = GoalSpec("ranking" if len(models) > 1 else "budget")
@@ -151,7 +151,7 @@ def import_logs(
     right_from: float | None = None,
     weights: Sequence[float] | None = None,
     independent: bool = False,
-    decide: Callable[[Gathered, tuple[TaskSpec, ...]], SessionSpec] = default_spec,
+    decide: Callable[[CombinedLogs, tuple[TaskSpec, ...]], SessionSpec] = default_spec,
     progress: Progress = lambda _what, _done, _total: None,
 ) -> Imported:
     """Write logs as a run."""
@@ -233,7 +233,7 @@ def _meta(
     out: Path,
     logs: Sequence[Log],
     counts: Sequence[int],
-    gathered: Gathered,
+    gathered: CombinedLogs,
     levels: Mapping[str, TaskCategories],
     spec: SessionSpec,
 ) -> dict[str, str]:
@@ -274,7 +274,7 @@ class _Copy:
     """Writes the gathered trials in the order of the trial sequences, and has the session decide on them."""
 
     gatherer: Gatherer
-    gathered: Gathered
+    gathered: CombinedLogs
     levels: Mapping[str, TaskCategories]
     sequences: TrialSequences
     session: Session

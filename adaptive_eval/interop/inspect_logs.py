@@ -8,11 +8,11 @@ from zipfile import is_zipfile
 
 from adaptive_eval.errors import OutcomesError, first_line, library
 from adaptive_eval.interop.found import (
-    Choices,
     Flaw,
     Found,
     Log,
     Piece,
+    ReadingOptions,
     chosen_metric,
     cluster_in,
     content_of,
@@ -31,7 +31,7 @@ _CUT_OFF = ("token", "context", "time", "working", "message", "turn", "cost")
 _KIND = "an Inspect log; it may be cut off or damaged"
 
 
-def inspect_log(path: Path, choices: Choices) -> Log:
+def inspect_log(path: Path, choices: ReadingOptions) -> Log:
     """Return the log in a file of Inspect; its header is read at once, its samples later."""
     opened = _Opened(path, choices)
     spec = opened.header.eval
@@ -42,7 +42,7 @@ def inspect_log(path: Path, choices: Choices) -> Log:
 class _Opened:
     """One log with its header read."""
 
-    def __init__(self, path: Path, choices: Choices) -> None:
+    def __init__(self, path: Path, choices: ReadingOptions) -> None:
         self._path = path
         self._choices = choices
         if path.suffix.lower() == ".eval" and is_zipfile(path):

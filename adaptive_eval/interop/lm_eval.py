@@ -15,11 +15,11 @@ from typing import Any
 
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import (
-    Choices,
     Flaw,
     Found,
     Log,
     Piece,
+    ReadingOptions,
     Rescorer,
     chosen_metric,
     cluster_in,
@@ -46,7 +46,7 @@ def is_samples_row(row: Mapping[str, Any]) -> bool:
     return {"doc_id", "resps", "target"} <= row.keys()
 
 
-def samples_log(path: Path, choices: Choices) -> Log:
+def samples_log(path: Path, choices: ReadingOptions) -> Log:
     """Return the log in a file of samples.
 
     The model's name is taken from the ``results_{date}.json`` next to it, else from the folder's name.
@@ -68,7 +68,7 @@ def samples_log(path: Path, choices: Choices) -> Log:
 class _Samples:
     """One file of samples and its results file."""
 
-    def __init__(self, path: Path, choices: Choices) -> None:
+    def __init__(self, path: Path, choices: ReadingOptions) -> None:
         self.path, self.choices = path, choices
         match = _NAME.fullmatch(path.name)
         place = None
@@ -286,7 +286,7 @@ _NOT_THE_METRICS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 class HarnessMetric:
     """Scores an answer as the harness would have scored it alone."""
 
-    def __init__(self, path: Path, config: Mapping[str, Any] | None, choices: Choices) -> None:
+    def __init__(self, path: Path, config: Mapping[str, Any] | None, choices: ReadingOptions) -> None:
         self._path = path
         otherwise = "score the answers with a scorer of this package: --scorer exact, numeric, math, …"
         if config is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from adaptive_eval.errors import Coded, DatasetError, OutcomesError
 from adaptive_eval.interop.archives import archive_log, archive_outcomes
-from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Log, first_row
+from adaptive_eval.interop.found import DEFAULT_TASK, Log, ReadingOptions, first_row
 from adaptive_eval.interop.gather import Gatherer
 from adaptive_eval.interop.inspect_logs import inspect_log
 from adaptive_eval.interop.lm_eval import is_samples_row, samples_log
@@ -22,7 +22,7 @@ from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.tasks.rows import ending_of, uncompressed
 from adaptive_eval.trial import ScoreRange
 
-Reader: TypeAlias = Callable[[Path, Choices], Log]
+Reader: TypeAlias = Callable[[Path, ReadingOptions], Log]
 
 
 def sources(path: Path) -> list[Path]:
@@ -47,7 +47,7 @@ def sources(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def open_logs(paths: Iterable[Path], choices: Choices, *, texts: bool = True) -> list[Log]:
+def open_logs(paths: Iterable[Path], choices: ReadingOptions, *, texts: bool = True) -> list[Log]:
     """Return the logs of files, runs and folders, in the order given."""
     files = [(path, file) for path in paths for file in sources(path)]
     folders = _folders({file for _, file in files})
@@ -85,7 +85,7 @@ def _folders(files: Iterable[Path]) -> dict[Path, str]:
     return found
 
 
-def open_log(path: Path, choices: Choices, *, texts: bool = True) -> Log:
+def open_log(path: Path, choices: ReadingOptions, *, texts: bool = True) -> Log:
     """Return the log in one file, run, or folder of the parts of a table."""
     if path.is_dir():
         in_parts = not (path / RUN_FILE).exists() and parts_of(path)
@@ -137,7 +137,7 @@ def _require_different(logs: Sequence[Log]) -> None:
 
 
 def read_recorded(
-    paths: Sequence[Path], choices: Choices | None = None, *, any_order: bool = False
+    paths: Sequence[Path], choices: ReadingOptions | None = None, *, any_order: bool = False
 ) -> RecordedOutcomes:
     r"""Read the outcomes of one or several files or runs as one table.
 
@@ -155,8 +155,8 @@ def read_recorded(
     """
     if not paths:
         raise OutcomesError("no file of recorded outcomes is given")
-    choices = choices or Choices()
-    if choices == Choices() and len(paths) == 1 and paths[0].suffix.lower() == ".npz":
+    choices = choices or ReadingOptions()
+    if choices == ReadingOptions() and len(paths) == 1 and paths[0].suffix.lower() == ".npz":
         arrays = archive_outcomes(paths[0])
         if "R" in arrays:
             outcomes, models, questions = arrays["R"]
@@ -175,7 +175,7 @@ def read_recorded(
     return recorded
 
 
-def _read(paths: Sequence[Path], choices: Choices, *, any_order: bool) -> RecordedOutcomes | None:
+def _read(paths: Sequence[Path], choices: ReadingOptions, *, any_order: bool) -> RecordedOutcomes | None:
     """Return the outcomes of files as one table; None if scores are numbers and no range is given."""
     with TemporaryDirectory(prefix="adaptive-eval-") as folder:
         gatherer = Gatherer(Path(folder), choices.range, independent=choices.independent)
@@ -189,7 +189,7 @@ def _read(paths: Sequence[Path], choices: Choices, *, any_order: bool) -> Record
 
 def logs_of_runs(paths: Sequence[Path], cluster: str | None) -> list[Log]:
     """Return the logs in the folders of `paths`: those of runs say what categories and tasks are worth."""
-    return open_logs([path for path in paths if path.is_dir()], Choices(cluster=cluster), texts=False)
+    return open_logs([path for path in paths if path.is_dir()], ReadingOptions(cluster=cluster), texts=False)
 
 
 def recorded_weights(recorded: RecordedOutcomes) -> tuple[float, ...] | None:

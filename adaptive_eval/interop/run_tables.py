@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from adaptive_eval.config import parse_config
 from adaptive_eval.core.results import Results
 from adaptive_eval.errors import OutcomesError, UsageError, library
-from adaptive_eval.interop.found import IMPORTED, RUN, Choices, Found, Log, Piece, content_of
+from adaptive_eval.interop.found import IMPORTED, RUN, Found, Log, Piece, ReadingOptions, content_of
 from adaptive_eval.interop.run_groups import groups_by_field, in_groups, stored_groups
 from adaptive_eval.interop.stored_config import (
     equal_texts,
@@ -277,7 +277,7 @@ def run_columns(directory: Path) -> OutcomeColumns:
     return columns
 
 
-def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
+def run_log(directory: Path, choices: ReadingOptions, *, texts: bool) -> Log:
     """Return a run as a log."""
     read = _with_texts if texts else _outcomes
     questions = [name for _, name in run_columns(directory).questions]
@@ -326,7 +326,7 @@ def _tasks(meta: Mapping[str, str]) -> Sequence[TaskConfig]:
     return ()
 
 
-def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
+def _outcomes(directory: Path, choices: ReadingOptions) -> Iterator[Piece]:
     columns = run_columns(directory)
     models = [choices.named(name, directory) for name in columns.models]
     with RunReader(directory) as reader:
@@ -355,14 +355,14 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
             yield found
 
 
-def _with_texts(directory: Path, choices: Choices) -> Iterator[Piece]:
+def _with_texts(directory: Path, choices: ReadingOptions) -> Iterator[Piece]:
     with RunReader(directory) as reader:
         yield from trials_of_run(reader, choices)
 
 
 def trials_of_run(
     reader: RunReader,
-    choices: Choices,
+    choices: ReadingOptions,
     model: str | None = None,
     task: str | None = None,
     counted: Weights = MappingProxyType({}),
@@ -487,7 +487,7 @@ def cells_of_run(
 ) -> Iterator[ModelQuestion]:
     """Yield the questions of a task that a model was asked, with its trials."""
     trials: dict[str, list[Found]] = {}
-    for found in trials_of_run(reader, Choices(), model=model, task=task, counted=counted):
+    for found in trials_of_run(reader, ReadingOptions(), model=model, task=task, counted=counted):
         trials.setdefault(found.question, []).append(found)
     for place, question in enumerate(questions):
         if question in trials:

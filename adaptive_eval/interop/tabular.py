@@ -32,11 +32,11 @@ from adaptive_eval.interop.formats import (
 )
 from adaptive_eval.interop.found import (
     DEFAULT_TASK,
-    Choices,
     Flaw,
     Found,
     Log,
     Piece,
+    ReadingOptions,
     Rescorer,
     chosen_metric,
     cluster_in,
@@ -72,7 +72,7 @@ _NO_ANSWER = "no answer in the file"
 _MOST_MODELS = 1_000  # of a table with a column a model: half a million pairs
 
 
-def table_log(path: Path, choices: Choices) -> Log:
+def table_log(path: Path, choices: ReadingOptions) -> Log:
     """Return the log in a table with a row a trial, or in a file of a format that the table of formats has.
 
     Our columns: ``model``, ``question``, and ``category``, ``correct`` or ``score``; optionally ``task``,
@@ -96,7 +96,7 @@ def table_log(path: Path, choices: Choices) -> Log:
 
 
 def _headings(
-    path: Path, data: Mapping[str, Any] | None, choices: Choices, only: tuple[str, str] | None
+    path: Path, data: Mapping[str, Any] | None, choices: ReadingOptions, only: tuple[str, str] | None
 ) -> Headings:
     """Return what the columns of a table hold, and refuse one in which that cannot be told."""
     kept = of_metric(_rows(path, data, choices.columns), only)
@@ -227,7 +227,7 @@ class _Table:
         self,
         path: Path,
         known: Format,
-        choices: Choices,
+        choices: ReadingOptions,
         headings: Headings,
         only: tuple[str, str] | None = None,  # the column of metrics, and the one that is read
     ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.column_maps import COLUMNS, find
-from adaptive_eval.interop.found import Choices, chosen_metric
+from adaptive_eval.interop.found import ReadingOptions, chosen_metric
 from adaptive_eval.interop.headings import (
     Headings,
     holds_verdicts,
@@ -20,7 +20,9 @@ from adaptive_eval.interop.headings import (
 from adaptive_eval.tasks.rows import Row
 
 
-def chosen_rows(path: Path, rows: Iterator[Mapping[str, Any]], choices: Choices) -> tuple[str, str] | None:
+def chosen_rows(
+    path: Path, rows: Iterator[Mapping[str, Any]], choices: ReadingOptions
+) -> tuple[str, str] | None:
     """Return the column that names the metric of each row, and the metric that is read; None without several.
 
     A table has several if an answer has rows of different ones.
@@ -53,7 +55,7 @@ def of_metric(
 
 
 def require_plain_category(
-    path: Path, rows: Sequence[Mapping[str, Any]], choices: Choices, found: Headings
+    path: Path, rows: Sequence[Mapping[str, Any]], choices: ReadingOptions, found: Headings
 ) -> None:
     """Refuse a table whose column category may hold subjects by number: other columns say something else."""
     columns = {ours: found.columns.get(ours, ours) for ours in ("category", "task", "model", "question")}

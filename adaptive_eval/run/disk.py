@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
-from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.assembly import PreparedRun
 from adaptive_eval.core.results import Results
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.errors import Coded, RunDiskFull
@@ -39,7 +39,7 @@ class Need:
         return self.trials * self.per_trial
 
 
-def room_warning(built: Built, directory: Path) -> str | None:
+def room_warning(built: PreparedRun, directory: Path) -> str | None:
     """Return a warning if the rest of a run may not fit on its disk; refuse if almost nothing does."""
     require_writable(directory)
     free = free_bytes(directory)
@@ -59,7 +59,7 @@ def room_warning(built: Built, directory: Path) -> str | None:
     )
 
 
-def forecast(built: Built, directory: Path) -> Need | None:
+def forecast(built: PreparedRun, directory: Path) -> Need | None:
     """Return the bytes that the rest of the run in `directory` needs; None if nothing bounds it."""
     if not (directory / RUN_FILE).exists():
         return _before_the_start(built)
@@ -88,7 +88,7 @@ def alternatives(sampling: SamplingConfig) -> int:
     return 1 + kept
 
 
-def _before_the_start(built: Built) -> Need | None:
+def _before_the_start(built: PreparedRun) -> Need | None:
     """Assume that every answer has the most tokens; a budget of tokens then allows fewer of them."""
     spec = built.spec
     if any(model.max_tokens is None for model in spec.models):

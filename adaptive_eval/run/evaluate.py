@@ -33,7 +33,7 @@ from adaptive_eval.options.decisions import StoppingSpec
 from adaptive_eval.options.limit_options import RunBudget
 from adaptive_eval.options.mistakes import did_you_mean
 from adaptive_eval.run.claims import Claim, Place, at_least, not_worse
-from adaptive_eval.run.execution import Ended, RunOptions, execute, set_aside
+from adaptive_eval.run.execution import RunEnd, RunOptions, execute, set_aside
 from adaptive_eval.run.observers import shown_progress
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
@@ -432,7 +432,7 @@ def resume_run(
         return _evaluation(_in_new_loop(execute(built, directory, options)), directory)
 
 
-def _evaluation(ended: Ended, directory: Path) -> Evaluation:
+def _evaluation(ended: RunEnd, directory: Path) -> Evaluation:
     for words in ended.results.warnings:
         warnings.warn(words, EvaluationWarning, stacklevel=_level_of_caller())
     return Evaluation(ended.results, ended.verdict, directory)

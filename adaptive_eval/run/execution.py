@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from adaptive_eval.build.anchors import resume_anchors
-from adaptive_eval.build.assembly import Built, continue_run
+from adaptive_eval.build.assembly import PreparedRun, continue_run
 from adaptive_eval.build.describe import targets_of
 from adaptive_eval.build.grading import resume_accounts, scorer_endpoints
 from adaptive_eval.build.rubrics import with_stored_thresholds
@@ -59,7 +59,7 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunEnd:
     """The end of a run."""
 
     verdict: StopVerdict  # why it ended
@@ -68,10 +68,10 @@ class Ended:
     reports: ReportPaths | None  # the report; None where none was wanted
 
 
-async def execute(built: Built, directory: Path, options: RunOptions | None = None) -> Ended:
+async def execute(built: PreparedRun, directory: Path, options: RunOptions | None = None) -> RunEnd:
     """Run or continue the run in `directory` to its end, and write its report."""
     options = options or RunOptions()
-    say = options.console.say
+    say = options.console.show_remark
     if options.disk_check and (warning := room_warning(built, directory)):
         say(warning)
     async with AsyncExitStack() as stack:
@@ -92,7 +92,7 @@ async def execute(built: Built, directory: Path, options: RunOptions | None = No
         reports = write_reports(
             directory, targets=lambda _: targets_of(built.tasks, built.config), checked=True
         )
-    return Ended(run.session.stopped, results, asked, reports)
+    return RunEnd(run.session.stopped, results, asked, reports)
 
 
 def set_aside(directory: Path) -> Path | None:
@@ -136,7 +136,7 @@ class _Run:
 
     def __init__(
         self,
-        built: Built,
+        built: PreparedRun,
         directory: Path,
         options: RunOptions,
         outlets: Observer,
@@ -159,7 +159,7 @@ class _Run:
     async def finish(self) -> bool:
         """Run to the end; return whether anything was left to ask."""
         for words in self.built.notices:
-            self.options.console.say(words)
+            self.options.console.show_remark(words)
         async with AsyncExitStack() as connections:
             # Checking and replaying a long run take half a minute; a server that is not there is said before.
             connected = None
@@ -172,7 +172,7 @@ class _Run:
                 return False
             servers, mimic_url = connected or await self._connect(connections)
             resume_accounts(self.built.tasks, self.built.scorers, self.directory)
-            workplace = connections.enter_context(workplace_of(self.built, self.options.console.say))
+            workplace = connections.enter_context(workplace_of(self.built, self.options.console.show_remark))
             if writer is None:
                 writer = self._begin()
             if self.built.drives_inspect:
@@ -301,7 +301,7 @@ class _Run:
                 await connections.enter_async_context(endpoint)
             absent = require_usable(await probe_all(probed))
         for words in absent:
-            console.say(f"{words}; the run begins without it and asks whether it is back")
+            console.show_remark(f"{words}; the run begins without it and asks whether it is back")
         return (servers if self.options.endpoints is None else self.options.endpoints), mimic_url
 
     def _inspect(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from adaptive_eval.build.assembly import Built, build
+from adaptive_eval.build.assembly import PreparedRun, build
 from adaptive_eval.config import parse_config
 from adaptive_eval.config.config_schema import json_schema
 from adaptive_eval.config.document import read_document, write_document
@@ -47,7 +47,7 @@ SCHEMA_LINE = "# yaml-language-server: $schema=adaptive-eval.schema.json\n\n"
 """The first line of a config that has its schema next to it, for editors."""
 
 _CLOSER = "Models closer than equivalence count as tied: choose it as large as you can defend."
-_ALONE = (
+_WIDTH_WORDS = (
     "The score's interval is measured to this width. threshold=0.8 asks whether it is above or below 0.8."
 )
 
@@ -293,7 +293,7 @@ def config_text(
             labels.append(one.label)
     listed = [one.section(label, asked) for label, one in zip(labels, models, strict=True)]
     goal = f"width={2 * margin:g}"
-    about_goal = _ALONE
+    about_goal = _WIDTH_WORDS
     stopping, about_stopping = {"confidence": 0.95}, ""
     if len(models) > 1:
         goal, about_goal = "ranking", ""
@@ -485,7 +485,7 @@ def _rounded_up(trials: float) -> int:
     return int(math.ceil(trials / digits) * digits)
 
 
-def check(text: str, folder: Path) -> Built:
+def check(text: str, folder: Path) -> PreparedRun:
     """Return the run of a config, checked as `validate` does, without asking the servers."""
     return build(parse_config(text, "the new config", folder))
 

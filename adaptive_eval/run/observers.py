@@ -258,7 +258,7 @@ class Console:
 
     _log = logging.getLogger("adaptive_eval")
 
-    def say(self, text: str) -> None:
+    def show_remark(self, text: str) -> None:
         """Show a remark."""
         self._log.info("%s", text)
 

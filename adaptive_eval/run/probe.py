@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.assembly import PreparedRun
 from adaptive_eval.build.grading import scorer_endpoints
 from adaptive_eval.build.model_clients import ModelEndpoint
 from adaptive_eval.build.server_discovery import Finder
@@ -73,7 +73,7 @@ def require_usable(probed: Sequence[Probed], *, all_there: bool = False) -> list
 
 
 async def report_endpoints(
-    built: Built, mimic_url: str | None, say: Callable[[str], None], *, spend: bool
+    built: PreparedRun, mimic_url: str | None, say: Callable[[str], None], *, spend: bool
 ) -> None:
     """Report the models of every server, and with `spend` its treatment of request parameters.
 
@@ -98,7 +98,7 @@ async def report_endpoints(
 
 
 async def _found(
-    built: Built, finder: Finder, say: Callable[[str], None]
+    built: PreparedRun, finder: Finder, say: Callable[[str], None]
 ) -> dict[str, tuple[ModelEndpoint, ...]]:
     """Read every source once, report its servers, and return their clients."""
     found: dict[str, tuple[ModelEndpoint, ...]] = {}

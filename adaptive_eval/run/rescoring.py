@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from adaptive_eval.build.assembly import Built, make_importable
+from adaptive_eval.build.assembly import PreparedRun, make_importable
 from adaptive_eval.build.rescored_results import results_by
 from adaptive_eval.build.rubrics import (
     observed_thresholds,
@@ -86,7 +86,7 @@ class Rescoring:
         return ScoringRecord(self.name, time.time(), self.body)
 
 
-def stored_scoring(built: Built, reader: RunReader) -> Rescoring:
+def stored_scoring(built: PreparedRun, reader: RunReader) -> Rescoring:
     """Return the ranking by the categories that the run was decided by."""
     outcomes = list(chain.from_iterable(reader.log()))
     asked = [(one.request.key, one.request.task, one.request.question) for one in reader.trials()]
@@ -94,7 +94,7 @@ def stored_scoring(built: Built, reader: RunReader) -> Rescoring:
 
 
 def rescore(
-    built: Built,
+    built: PreparedRun,
     reader: RunReader,
     specs: Sequence[RescoringSpec],
     task: str | None = None,
@@ -130,7 +130,7 @@ def rescore(
     return sorted(results, key=lambda result: order[result.name])
 
 
-def track(built: Built, directory: Path, say: Callable[[str], None]) -> None:
+def track(built: PreparedRun, directory: Path, say: Callable[[str], None]) -> None:
     """Rank the stored answers by every tracked rubric, and store new rankings; name a rubric that cannot."""
     specs = tracked(built.config)
     if not specs:
@@ -149,7 +149,7 @@ def track(built: Built, directory: Path, say: Callable[[str], None]) -> None:
 
 
 def _tracked(
-    built: Built, reader: RunReader, specs: Sequence[RescoringSpec], say: Callable[[str], None]
+    built: PreparedRun, reader: RunReader, specs: Sequence[RescoringSpec], say: Callable[[str], None]
 ) -> list[Rescoring]:
     """Rank by all rubrics with one reading of the answers; if one cannot, by each alone."""
     try:
@@ -177,7 +177,7 @@ class _Asked(NamedTuple):
 class _Answers:
     """The stored trials with the signals and extractions of one scorer; texts are not kept."""
 
-    built: Built
+    built: PreparedRun
     meta: Mapping[str, str]
     tasks: Sequence[str]
     scorer: Any
@@ -190,7 +190,7 @@ class _Answers:
     @classmethod
     def read(
         cls,
-        built: Built,
+        built: PreparedRun,
         reader: RunReader,
         tasks: Sequence[str],
         known: Mapping[str, Task],
@@ -379,7 +379,7 @@ def _signals(score: Score | None, check: str | None) -> Mapping[str, Signal]:
     return {**signals, "is_correct": result, "score": result}
 
 
-def _scorer(built: Built, tasks: Sequence[str], scorer: Any) -> Scorer | None:
+def _scorer(built: PreparedRun, tasks: Sequence[str], scorer: Any) -> Scorer | None:
     """Return the new scorer, which must be able to read the tasks' targets; None if none is asked for."""
     if scorer is None:
         return None
@@ -411,7 +411,7 @@ def _scorer(built: Built, tasks: Sequence[str], scorer: Any) -> Scorer | None:
     return made
 
 
-def _require_same_data(built: Built, reader: RunReader) -> None:
+def _require_same_data(built: PreparedRun, reader: RunReader) -> None:
     reader.require_undamaged()
     stored = json.loads(reader.meta()["identity"])["tasks"]
     for task in built.tasks:

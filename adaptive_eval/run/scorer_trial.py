@@ -1,6 +1,6 @@
 """A trial call of functions that score, before a model is asked: a function that fails always is refused."""
 
-from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.assembly import PreparedRun
 from adaptive_eval.errors import UserCodeError, last_line, user_code
 from adaptive_eval.scoring.combined import ChecksScorer
 from adaptive_eval.scoring.registry import WRONG
@@ -16,7 +16,7 @@ A ValueError or an IndexError may come from any answer without a number, or with
 """
 
 
-async def try_functions(built: Built) -> None:
+async def try_functions(built: PreparedRun) -> None:
     """Call each function that scores with the target as the answer, and if it fails with a wrong one too.
 
     Raises

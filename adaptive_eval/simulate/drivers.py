@@ -291,7 +291,7 @@ def run_events(
         if run.arrivals:
             run.complete()
         elif session.stopped is None:
-            run.wind_up()
+            run.finish_without_answers()
     time = run.now
     while run.arrivals:
         run.complete()
@@ -435,7 +435,7 @@ class _VirtualRun:
                 self.exhausted[model] = True
                 self.session.stop_model(self.session.spec.names[model], RAN_OUT)
 
-    def wind_up(self) -> None:
+    def finish_without_answers(self) -> None:
         """Continue if nothing is in flight and nothing is issued: answers have run out."""
         before = int(self.exhausted.sum())
         self.session.ask({})  # reads what waits unread

@@ -16,7 +16,7 @@ _PAIR = {"better": "better", "worse": "worse", "tie": "tied", "open": "open"}
 _THRESHOLD = {"better": "above", "worse": "below", "tie": "tied", "open": "open"}
 _WIDTH = {"tie": "measured", "open": "open"}
 _CLAIM = {"better": "not worse", "worse": "worse", "open": "open"}
-_ALONE = {"width": _WIDTH, "threshold": _THRESHOLD, "not-worse": _CLAIM}
+_OF_ONE_MODEL = {"width": _WIDTH, "threshold": _THRESHOLD, "not-worse": _CLAIM}
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def rank_column(results: Results) -> RankColumn:
     found = dict.fromkeys(models, NOTHING)
     if len(held) == 1 and is_single(results):
         ((kind, against),) = held
-        found |= {pair.first: _ALONE[kind][pair.verdict] for pair in results.pairs}
+        found |= {pair.first: _OF_ONE_MODEL[kind][pair.verdict] for pair in results.pairs}
         if kind == "not-worse":
             found[against] = "baseline"
         return RankColumn("verdict", found, kind, against)

@@ -10,7 +10,7 @@ import pytest
 from mimic_client import SPEC, set_faults
 from ray_here import KEY, Cluster
 
-from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.assembly import PreparedRun
 from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config.run_config import ExecutorConfig
 from adaptive_eval.engine.protocols import Executor
@@ -36,11 +36,11 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def on_ray(cluster: Cluster) -> Callable[[Built], AbstractAsyncContextManager[Executor]]:
+def on_ray(cluster: Cluster) -> Callable[[PreparedRun], AbstractAsyncContextManager[Executor]]:
     """Return what opens an executor on the cluster, from this process."""
     section = ExecutorConfig(kind="ray", actors=1)
 
-    def open_(built: Built) -> AbstractAsyncContextManager[Executor]:
+    def open_(built: PreparedRun) -> AbstractAsyncContextManager[Executor]:
         built = replace(built, config=built.config.model_copy(update={"executor": section}))
         with workplace_of(built, print) as workplace:
             return workplace(built)

@@ -10,7 +10,7 @@ from typing import Any
 
 from command_line import ARITHMETIC, ARITHMETIC_TASK
 
-from adaptive_eval.build.assembly import Built, build
+from adaptive_eval.build.assembly import PreparedRun, build
 from adaptive_eval.build.workplace import setup_of
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.engine.attempts import InProcess
@@ -22,7 +22,7 @@ from adaptive_eval.trial import TrialKey, TrialRequest
 PATIENCE = 60.0
 
 
-def built_at(url: str, model: Mapping[str, Any] = MappingProxyType({}), **sections: Any) -> Built:
+def built_at(url: str, model: Mapping[str, Any] = MappingProxyType({}), **sections: Any) -> PreparedRun:
     """Return a config of two models, of which `model` says more, behind a server; with its data loaded."""
     sampling = {"temperature": 0.7, "max_tokens": 400}
     common = {"endpoints": [url], "concurrency": 8, "sampling": sampling, **model}
@@ -43,7 +43,7 @@ def mimic_spec() -> MimicSpec:
     )
 
 
-def trial(built: Built, number: int, model: str = "sage") -> TrialRequest:
+def trial(built: PreparedRun, number: int, model: str = "sage") -> TrialRequest:
     """Return a trial of question `number`."""
     question = built.tasks[0].questions[number]
     return TrialRequest(TrialKey(model, number), "arithmetic", question.id, 0, 1000 + number)
@@ -106,7 +106,7 @@ class Desks:
 
     Parameters
     ----------
-    built : Built
+    built : PreparedRun
         The run.
     refuse_after : int, optional
         So many start; those after them do not.
@@ -114,7 +114,9 @@ class Desks:
         Each dies when it gets its next job after so many results.
     """
 
-    def __init__(self, built: Built, *, refuse_after: int | None = None, lifetime: int | None = None) -> None:
+    def __init__(
+        self, built: PreparedRun, *, refuse_after: int | None = None, lifetime: int | None = None
+    ) -> None:
         self.built = built
         self.started: list[Desk] = []
         self.remarks: list[str] = []
@@ -138,9 +140,9 @@ class Desks:
         )
 
 
-def at_desks(built: Built) -> Any:
+def at_desks(built: PreparedRun) -> Any:
     return Desks(built).executor()
 
 
-def in_process(built: Built) -> Any:
+def in_process(built: PreparedRun) -> Any:
     return nullcontext(InProcess(built.grading))

@@ -16,7 +16,7 @@ import pytest
 from desk_workers import PATIENCE, Desks, at_desks, built_at, in_process, mimic_spec, trial
 from mimic_client import set_faults, stats
 
-from adaptive_eval.build.assembly import Built, continue_run
+from adaptive_eval.build.assembly import PreparedRun, continue_run
 from adaptive_eval.build.model_clients import endpoint_at
 from adaptive_eval.build.workplace import setup_of
 from adaptive_eval.core.results import Results
@@ -36,7 +36,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
-Opened = Callable[[Built], AbstractAsyncContextManager[Executor]]
+Opened = Callable[[PreparedRun], AbstractAsyncContextManager[Executor]]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def opened(request: pytest.FixtureRequest) -> Opened:
     return in_process if request.param == "in-process" else at_desks
 
 
-def used(built: Built, open_: Opened, use: Callable[[Any, Executor], Any]) -> Any:
+def used(built: PreparedRun, open_: Opened, use: Callable[[Any, Executor], Any]) -> Any:
     """Return what `use` of a run's first server and an executor comes to, or the error."""
 
     async def main() -> Any:
@@ -67,7 +67,7 @@ def used(built: Built, open_: Opened, use: Callable[[Any, Executor], Any]) -> An
     return asyncio.run(main())
 
 
-def asked(built: Built, numbers: range, open_: Opened) -> list[tuple[str, Any]]:
+def asked(built: PreparedRun, numbers: range, open_: Opened) -> list[tuple[str, Any]]:
     """Return text and score of the answers to some trials, as an executor gives them."""
 
     async def use(server: Any, executor: Executor) -> list[tuple[str, Any]]:
@@ -84,12 +84,12 @@ def asked(built: Built, numbers: range, open_: Opened) -> list[tuple[str, Any]]:
     return used(built, open_, use)
 
 
-def first(built: Built) -> tuple[Any, list[TrialRequest]]:
+def first(built: PreparedRun) -> tuple[Any, list[TrialRequest]]:
     """Return what the first trial asks, as an attempt takes it."""
     return built.tasks[0].render(built.tasks[0].questions[0]), [trial(built, 0)]
 
 
-def attempt(built: Built, open_: Opened, n: int = 1) -> Any:
+def attempt(built: PreparedRun, open_: Opened, n: int = 1) -> Any:
     """Return what one attempt comes to: `n` answers, or the error."""
     messages, (one,) = first(built)
     requests = [replace(one, key=replace(one.key, index=i), seed=one.seed + i) for i in range(n)]
@@ -316,7 +316,7 @@ def test_a_worker_scores_each_answer_as_that_to_its_own_trial():
 # Whole runs
 
 
-def reached(built: Built, folder: Path, open_: Opened) -> Results:
+def reached(built: PreparedRun, folder: Path, open_: Opened) -> Results:
     """Run to the end with an executor, check the books, and return the results."""
 
     async def main() -> Results:

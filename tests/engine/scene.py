@@ -47,7 +47,7 @@ class Scene:
     rates: dict[str, RateLimit] = field(default_factory=dict)
     most_tokens: int = 0
     scoring: Any = field(default_factory=ScoreByStep)
-    allowance: Any = None
+    scoring_budget: Any = None
     solver: Any = None
     watches: Any = None
     commit_seconds: float = 0.0
@@ -103,7 +103,7 @@ class Scene:
             options=self.options if self.fresh else replace(self.options, reached=frozenset(self.steps)),
             observer=self.events.append,
             committer=self.committer or VirtualCommitter(self.commit_seconds),
-            allowance=self.allowance,
+            scoring_budget=self.scoring_budget,
             watches=self.watches,
         )
 

@@ -298,7 +298,7 @@ class ScriptedScoring:
 
 
 class ScoreWithin(ScoreByStep):
-    """Scores `left` more answers at most, and is the allowance of that."""
+    """Scores `left` more answers at most, and is their budget."""
 
     def __init__(self, left: int) -> None:
         self.left = left

@@ -283,7 +283,7 @@ def test_a_request_that_could_take_more_than_a_minute_has_waits_until_it_is_alon
 
 def test_no_more_is_asked_than_the_scorer_can_afford_and_queued_trials_count():
     scoring, script = ScoreWithin(10), fails(busy(retry_after=50.0))
-    retry, scorer = RetryConfig(attempts=1), {"scoring": scoring, "allowance": scoring}
+    retry, scorer = RetryConfig(attempts=1), {"scoring": scoring, "scoring_budget": scoring}
     scene = played({"a": 40, "b": 40}, scripts={"a": script}, retry=retry, **scorer)
     assert scene.verdict.reason == "budget"
     assert scene.verdict.evidence == {"left": 1}  # one for each, or for none

@@ -10,7 +10,7 @@ from command_line import command, finished, mimic_config, write_config
 from adaptive_eval import EvaluationWarning, evaluate
 from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.config import load_config
-from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.found import ReadingOptions
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.run import rescoring
 from adaptive_eval.run.rescoring import rescore, stored_scoring
@@ -87,7 +87,7 @@ def test_discarded_draws_are_lost_to_another_scoring_too(tmp_path):
         stored = sum(bool(record.discarded) for record in reader.trials())
     assert (again.results.models, again.results.pairs) == (before.models, before.pairs)
     assert sum(line.discarded_trials for line in before.models) == stored > 0
-    table = read_recorded([tmp_path / "run"], Choices())
+    table = read_recorded([tmp_path / "run"], ReadingOptions())
     assert (table.categories == LOST).sum() == stored, "analyze and references know it, too"
 
 

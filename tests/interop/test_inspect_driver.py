@@ -8,7 +8,7 @@ from harness_logs import inspect_task, models_at, run
 from json_server import Replies, serving
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.found import Choices, checked
+from adaptive_eval.interop.found import ReadingOptions, checked
 from adaptive_eval.interop.recorded_files import open_logs
 from adaptive_eval.store.reader import RunReader
 
@@ -210,5 +210,5 @@ def test_early_stopping_ends_the_epochs_of_a_task(inspect, dataset, mimic_url, t
     assert 0 < len(summary.early_stops) < 240
     assert summary.metadata["stopped"]
     assert summary.metadata["score"] > 0.6
-    (again,) = open_logs([Path(log.location)], Choices())
+    (again,) = open_logs([Path(log.location)], ReadingOptions())
     assert len(list(checked(again))) == 240 - len(summary.early_stops)

@@ -9,7 +9,7 @@ import pytest
 from adaptive_eval import evaluate
 from adaptive_eval.build.describe import describe_run
 from adaptive_eval.interop.export_logs import write_inspect, write_lm_eval
-from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.found import ReadingOptions
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.interop
 @pytest.fixture(scope="module")
 def run(inspect_logs, tmp_path_factory):
     place = tmp_path_factory.mktemp("export") / "run"
-    import_logs(open_logs([Path(log.location) for log in inspect_logs], Choices()), place)
+    import_logs(open_logs([Path(log.location) for log in inspect_logs], ReadingOptions()), place)
     return place
 
 
@@ -54,7 +54,7 @@ def test_a_log_of_graded_answers_says_how_each_ended_and_the_mean_of_questions(i
         rows.append({**row, "truncated": place % 3 == 1})
     table = tmp_path / "rows.jsonl"
     table.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    import_logs(open_logs([table], Choices()), tmp_path / "run", weights=(-1.0, 3.0))
+    import_logs(open_logs([table], ReadingOptions()), tmp_path / "run", weights=(-1.0, 3.0))
     with RunReader(tmp_path / "run") as reader:
         (path,) = write_inspect(reader, describe_run(reader), tmp_path / "logs")
     log = inspect.log.read_eval_log(str(path))
@@ -68,7 +68,7 @@ def test_a_log_of_graded_answers_says_how_each_ended_and_the_mean_of_questions(i
             assert sample.output.stop_reason == ("max_tokens" if row["truncated"] else "stop")
             assert sample.scores["adaptive_eval"].value == (-1, 3)[row["category"]]
     assert answered == {}
-    again = read_recorded([path], Choices(range=ScoreRange((-1, 3))))  # in random order
+    again = read_recorded([path], ReadingOptions(range=ScoreRange((-1, 3))))  # in random order
     for place, (_, question) in enumerate(again.questions):
         found = [step for step in again.categories[0, place].tolist() if step >= 0]
         assert sorted(found) == sorted(STEPS * (value == 3) for value in means[question])
@@ -100,10 +100,10 @@ def test_each_of_several_checks_is_a_score_of_its_own_and_is_not_read_as_the_ver
         "long": tuple(zip(names, (0.0, 1.0, 0.0), strict=True)),
         "brief": tuple(zip(names, (1.0, 1.0, 1.0), strict=True)),
     }
-    again = read_recorded(paths, Choices())
+    again = read_recorded(paths, ReadingOptions())
     right = {model: set(again.categories[place].ravel()) for place, model in enumerate(again.models)}
     assert {model: max(found) for model, found in right.items()} == {"long": 0, "brief": 1}
-    assert read_recorded(paths, Choices(metric="check_numeric")).categories.max() == 1
+    assert read_recorded(paths, ReadingOptions(metric="check_numeric")).categories.max() == 1
 
 
 def test_samples_for_lm_eval_load_with_datasets(run, tmp_path):

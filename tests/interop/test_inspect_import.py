@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.found import Choices, checked
+from adaptive_eval.interop.found import ReadingOptions, checked
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.interop
 
 
 def found(*paths, **choices):
-    return [trial for log in open_logs(paths, Choices(**choices)) for trial in checked(log)]
+    return [trial for log in open_logs(paths, ReadingOptions(**choices)) for trial in checked(log)]
 
 
 def stored(run):
@@ -29,7 +29,7 @@ def test_accuracy_and_every_outcome_are_those_that_inspect_reports(inspect_logs,
     from inspect_ai.log import read_eval_log
 
     folder = Path(inspect_logs[0].location).parent
-    result = import_logs(open_logs([folder], Choices()), tmp_path / "run")
+    result = import_logs(open_logs([folder], ReadingOptions()), tmp_path / "run")
     ours = {line.model: line.score for line in result.results.models}
     theirs = {log.eval.model: log.results.scores[0].metrics["accuracy"].value for log in inspect_logs}
     assert ours == pytest.approx(theirs)
@@ -43,7 +43,7 @@ def test_accuracy_and_every_outcome_are_those_that_inspect_reports(inspect_logs,
 
 
 def test_answers_and_tokens_come_along(inspect_logs, tmp_path):
-    import_logs(open_logs([Path(log.location) for log in inspect_logs], Choices()), tmp_path / "run")
+    import_logs(open_logs([Path(log.location) for log in inspect_logs], ReadingOptions()), tmp_path / "run")
     answered = [record for record in stored(tmp_path / "run") if record.completion is not None]
     assert all("boxed" in record.completion.text and record.usage.completion_tokens for record in answered)
     assert all(record.sent["target"] and "boxed" in record.sent["prompt"] for record in answered)
@@ -132,7 +132,7 @@ def test_a_log_that_does_not_go_with_another_is_refused(inspect_logs, tmp_path, 
     first = Path(inspect_logs[1].location)
     other = rewritten(first, tmp_path / "other.json", **changes)
     with pytest.raises(UsageError, match=words):
-        import_logs(open_logs([first, other], Choices()), tmp_path / "run")
+        import_logs(open_logs([first, other], ReadingOptions()), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.found import Choices, checked
+from adaptive_eval.interop.found import ReadingOptions, checked
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
@@ -38,13 +38,13 @@ def changed(folder, tmp_path, change):
 
 
 def test_one_answer_a_question_gives_the_accuracy_that_is_reported(lm_eval_once, tmp_path):
-    result = import_logs(open_logs([lm_eval_once], Choices()), tmp_path / "run")
+    result = import_logs(open_logs([lm_eval_once], ReadingOptions()), tmp_path / "run")
     ours = {line.model: line.score for line in result.results.models}
     assert ours == pytest.approx(reported(lm_eval_once))
 
 
 def test_every_repeat_is_scored_as_the_harness_would_have(lm_eval_repeated, tmp_path):
-    import_logs(open_logs([lm_eval_repeated], Choices()), tmp_path / "run")
+    import_logs(open_logs([lm_eval_repeated], ReadingOptions()), tmp_path / "run")
     recorded = read_recorded([tmp_path / "run"])
     assert recorded.counts.min() == recorded.counts.max() == 3
     for name, accuracy in reported(lm_eval_repeated).items():
@@ -62,13 +62,13 @@ def test_every_repeat_is_scored_as_the_harness_would_have(lm_eval_repeated, tmp_
 
 def test_a_scorer_of_this_package_agrees(lm_eval_repeated):
     paths = [lm_eval_repeated]
-    theirs = [trial.score for log in open_logs(paths, Choices()) for trial in checked(log)]
-    numeric = Choices(scorer="numeric")
+    theirs = [trial.score for log in open_logs(paths, ReadingOptions()) for trial in checked(log)]
+    numeric = ReadingOptions(scorer="numeric")
     assert [trial.score for log in open_logs(paths, numeric) for trial in checked(log)] == theirs
 
 
 def test_questions_can_go_by_a_field_of_the_dataset_and_texts_are_kept(lm_eval_once, dataset, tmp_path):
-    import_logs(open_logs([lm_eval_once], Choices(question_id="id")), tmp_path / "run")
+    import_logs(open_logs([lm_eval_once], ReadingOptions(question_id="id")), tmp_path / "run")
     ids = [json.loads(line)["id"] for line in dataset.read_text(encoding="utf-8").splitlines()]
     with RunReader(tmp_path / "run") as reader:
         records = [record for record in reader.trials() if record.completion is not None]
@@ -80,7 +80,7 @@ def test_a_file_that_is_cut_off_names_its_line(lm_eval_once, tmp_path):
     path = changed(lm_eval_once, tmp_path, lambda rows: None)
     path.write_text(path.read_text(encoding="utf-8")[:-200], encoding="utf-8")
     with pytest.raises(UsageError, match=r"line 20: not valid JSON"):
-        import_logs(open_logs([path], Choices()), tmp_path / "run")
+        import_logs(open_logs([path], ReadingOptions()), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -98,13 +98,13 @@ CHANGES = {
 def test_rows_that_cannot_be_imported_are_named(lm_eval_once, tmp_path, words):
     path = changed(lm_eval_once, tmp_path, CHANGES[words])
     with pytest.raises(UsageError, match=words):
-        import_logs(open_logs([lm_eval_once / "novice", path], Choices()), tmp_path / "run")
+        import_logs(open_logs([lm_eval_once / "novice", path], ReadingOptions()), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_one_of_several_filters_is_chosen(lm_eval_once, tmp_path):
     path = changed(lm_eval_once, tmp_path, lambda rows: rows.append({**rows[0], "filter": "strict"}))
-    assert import_logs(open_logs([path], Choices(filter="boxed")), tmp_path / "run").trials == 20
+    assert import_logs(open_logs([path], ReadingOptions(filter="boxed")), tmp_path / "run").trials == 20
 
 
 def test_a_task_that_scores_otherwise_is_refused_not_guessed(lm_eval_repeated, tmp_path):
@@ -112,7 +112,7 @@ def test_a_task_that_scores_otherwise_is_refused_not_guessed(lm_eval_repeated, t
         lm_eval_repeated, tmp_path, lambda rows: rows[1].update(exact_match=1 - rows[1]["exact_match"])
     )
     with pytest.raises(UsageError, match="line 2: doc_id 1: scoring its first answer gives"):
-        import_logs(open_logs([path], Choices()), tmp_path / "run")
+        import_logs(open_logs([path], ReadingOptions()), tmp_path / "run")
 
 
 def test_without_the_summary_a_scorer_is_asked_for(lm_eval_repeated, tmp_path):
@@ -120,10 +120,10 @@ def test_without_the_summary_a_scorer_is_asked_for(lm_eval_repeated, tmp_path):
     for summary in path.parent.glob("results_*.json"):
         summary.unlink()
     with pytest.raises(UsageError, match=r"no results_….json .* --scorer exact"):
-        import_logs(open_logs([path], Choices()), tmp_path / "run")
+        import_logs(open_logs([path], ReadingOptions()), tmp_path / "run")
 
 
 def test_the_summary_is_no_log(lm_eval_once):
     summary = next(lm_eval_once.rglob("results_*.json"))
     with pytest.raises(UsageError, match=r"give the samples_….jsonl"):
-        open_logs([summary], Choices())
+        open_logs([summary], ReadingOptions())

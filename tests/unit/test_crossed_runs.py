@@ -17,7 +17,7 @@ import run_examples as runs
 from adaptive_eval.build.assembly import build
 from adaptive_eval.build.changed_settings import changes_of
 from adaptive_eval.config.load_config import config_from_data, parse_config
-from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.found import ReadingOptions
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.run.claims import AtLeast, NotWorse, check
 from adaptive_eval.store.reader import RunReader
@@ -497,7 +497,7 @@ def test_options_reach_a_run_that_is_read_again(made):
     data = analysed(run, "rights", "--weights", "0,2", "--replicates", 1, "--workers", 1)
     for line in data["models"]:
         assert line["score"] == near(2 * score("rights", of_model(trials, line["model"]))[0])
-    recorded = read_recorded([run], Choices(rename={"good": "best"}))
+    recorded = read_recorded([run], ReadingOptions(rename={"good": "best"}))
     assert set(recorded.models) == {"best", "fair", "poor"}
     assert recorded.lost == sum(one.missing not in (None, COPY_REASON) for one in trials)
 

@@ -9,7 +9,7 @@ from command_line import in_process
 
 import adaptive_eval
 from adaptive_eval.errors import RunFileError, UsageError
-from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.found import ReadingOptions
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs
 from adaptive_eval.run.claims import AtLeast, check
@@ -74,7 +74,7 @@ def test_an_answer_is_right_whose_category_is_worth_most(tmp_path, weights, righ
         *(f"m,q{kind},{trial},{kind}" for kind in range(3) for trial in (0, 1)),
     ]
     (tmp_path / "rows.csv").write_text("\n".join(rows))
-    import_logs(open_logs([tmp_path / "rows.csv"], Choices()), tmp_path / "run", weights=weights)
+    import_logs(open_logs([tmp_path / "rows.csv"], ReadingOptions()), tmp_path / "run", weights=weights)
     (claim,) = each_question(tmp_path / "run", "2 of 2")
     others = ", ".join(f"q{kind} 0/2" for kind in range(3) if kind != right)
     assert (claim.holds, "1 of 3 questions" in claim.text, others in claim.text) == (False, True, True)

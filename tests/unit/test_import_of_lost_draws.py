@@ -12,7 +12,7 @@ from command_line import command
 from adaptive_eval import EvaluationWarning, evaluate, results_of
 from adaptive_eval.build.describe import describe_run
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.found import ReadingOptions
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.interop.run_tables import trial_rows
 from adaptive_eval.simulate.recorded import LOST
@@ -71,9 +71,9 @@ def test_an_import_keeps_what_is_lost_and_what_may_be_a_copy(tmp_path):
         assert told(again) == before, form
         shown = [(line.discarded_trials, line.trials) for line in results_of(again).models]
         assert shown == [(line.discarded_trials, line.trials) for line in lines], form
-        table = read_recorded([tmp_path / form], Choices())
+        table = read_recorded([tmp_path / form], ReadingOptions())
         assert (table.categories == LOST).sum() == before[0]["late"], form
-        table = read_recorded([again], Choices())
+        table = read_recorded([again], ReadingOptions())
         assert (table.categories == LOST).sum() == before[0]["late"], f"a reference from {form}"
     with RunReader(tmp_path / "run") as reader:
         rows = list(trial_rows(reader, describe_run(reader), texts=False))
@@ -120,7 +120,7 @@ def test_an_import_counts_another_draw_where_the_run_did_and_says_so(tmp_path):
     done = command("analyze", table, "--write", again, code=0)
     assert "6 trials were answered by another draw" in " ".join(done.said.split())
     assert told(again)[0] == {"a": 4, "b": 0}, "as others with this cause are lost"
-    assert (read_recorded([table], Choices()).categories == LOST).sum() == 4
+    assert (read_recorded([table], ReadingOptions()).categories == LOST).sum() == 4
 
 
 LATE = """
@@ -171,7 +171,7 @@ def test_every_view_says_that_verdicts_rest_on_the_word_of_the_user(tmp_path):
     command("report", again, code=0)
     command("validate", again, code=0)
     assert told(again)[0] == told(run)[0]
-    assert not (read_recorded([again], Choices()).categories == LOST).any()
+    assert not (read_recorded([again], ReadingOptions()).categories == LOST).any()
     files = [file for file in tmp_path.glob("*/**/*.*") if file.suffix in (".html", ".md", ".tex")]
     said |= {str(file.relative_to(tmp_path)): file.read_text("utf-8") for file in files}
     assert [name for name, text in said.items() if "verdicts rest on" not in _plain(text)] == []
@@ -195,4 +195,4 @@ def test_an_unknown_cause_or_time_is_refused(tmp_path, column, value, said):
     table = tmp_path / "table.csv"
     table.write_text(f"model,question,category,after_stop,{column}\na,q1,1,false,{value}\nb,q1,0,false,\n")
     with pytest.raises(OutcomesError, match=f"line 2: {said}"):
-        read_recorded([table], Choices())
+        read_recorded([table], ReadingOptions())

@@ -14,7 +14,7 @@ from run_examples import command, printed, read_summary
 from adaptive_eval.build.describe import describe_run
 from adaptive_eval.config.document import read_document
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.found import Choices, Found, checked
+from adaptive_eval.interop.found import Found, ReadingOptions, checked
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_log, open_logs, read_recorded, sources
 from adaptive_eval.interop.run_tables import (
@@ -45,7 +45,7 @@ def imported(folder, **options):
     rows[5] |= {"category": None, "missing": "error: timeout", "text": None}
     path = folder / "source.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    import_logs(open_logs([path], Choices()), folder / "run", **options)
+    import_logs(open_logs([path], ReadingOptions()), folder / "run", **options)
     return folder / "run"
 
 
@@ -88,7 +88,7 @@ def test_samples_of_a_filter_or_metric_that_is_not_named_are_refused(run, tmp_pa
     assert summary["model_name"] == "org/a"
     filtered = [{**row, "filter": name} for row in rows for name in ("strict", "loose")]
     samples.write_text("\n".join(map(json.dumps, filtered)), encoding="utf-8")
-    assert read_recorded([samples], Choices(filter="loose")).trials == 11
+    assert read_recorded([samples], ReadingOptions(filter="loose")).trials == 11
     with pytest.raises(UsageError, match=r"several filters \(strict, loose\)"):
         read_recorded([samples])
     summary["higher_is_better"]["sums"]["score"] = False
@@ -104,8 +104,8 @@ def test_a_table_of_a_run_is_read_back_with_its_weights(tmp_path, parquet, endin
     run, out = imported(tmp_path, weights=(1.0, 0.0)), tmp_path / f"out.{ending}"
     printed("export", run, "--format", ending, "--out", out)
     same(run, out)
-    again = import_logs(open_logs([out], Choices()), tmp_path / "again")
-    renamed = import_logs(open_logs([run], Choices(task="other")), tmp_path / "renamed")
+    again = import_logs(open_logs([out], ReadingOptions()), tmp_path / "again")
+    renamed = import_logs(open_logs([run], ReadingOptions(task="other")), tmp_path / "renamed")
     scores = sorted((line.score, line.model) for line in read_summary(run).results.models)
     for other in (again, renamed):
         assert scores == sorted((line.score, line.model) for line in other.results.models)
@@ -118,7 +118,7 @@ def test_names_that_would_be_one_file_keep_their_own(tmp_path):
     rows = [f"{model},{task},q{n},1" for model in names for task in ("a/b", "a_b") for n in range(3)]
     table = tmp_path / "rows.csv"
     table.write_text("\n".join(["model,task,question,correct", *rows]))
-    import_logs(open_logs([table], Choices()), tmp_path / "run")
+    import_logs(open_logs([table], ReadingOptions()), tmp_path / "run")
     result = command("export", tmp_path / "run", "--format", "lm-eval", "--out", tmp_path / "out")
     assert len({*result.output.splitlines()}) == len(names) * 3
     folders = {one.name for one in (tmp_path / "out").iterdir()}
@@ -217,7 +217,7 @@ def test_output_items_of_openai_evals_are_read_in_both_forms(tmp_path):
     lines.write_text("".join(json.dumps(item) + "\n" for item in items), "utf-8")
     listed.write_text(json.dumps({"object": "list", "data": items, "has_more": False}), "utf-8")
     for path in (lines, listed):
-        found = [piece for piece in open_log(path, Choices()).read() if isinstance(piece, Found)]
+        found = [piece for piece in open_log(path, ReadingOptions()).read() if isinstance(piece, Found)]
         assert [(one.model, one.task, one.score) for one in found[:3]] == [
             ("gpt", "sums", score) for score in (1.0, 0.0, 1.0)
         ]
@@ -327,7 +327,7 @@ def test_a_file_whose_export_breaks_off_stays_as_it_was(run, tmp_path, parquet, 
 
 
 def trials(path, **choices):
-    return list(checked(open_log(path, Choices(**choices))))
+    return list(checked(open_log(path, ReadingOptions(**choices))))
 
 
 def details(folder, rows, name="details_lighteval|sums|0_2026-01-02T03-04-05.123456.parquet"):
@@ -392,7 +392,7 @@ def test_published_verdicts_are_read_as_trials(tmp_path, case):
     """A case names its file, what of it is asked for, and what its trials are or why it is refused."""
     path = tmp_path / case.get("path", "results.json")
     written(path, case["data"] if path.suffix == ".jsonl" else [case["data"]])
-    choices = Choices(**case.get("choices", {"model": "mine"}))
+    choices = ReadingOptions(**case.get("choices", {"model": "mine"}))
     if "refused" in case:
         with pytest.raises(UsageError, match=case["refused"]):
             list(checked(open_log(path, choices)))
@@ -415,11 +415,11 @@ def test_an_evaluation_that_was_written_twice_is_refused(tmp_path):
     for indent, path in enumerate(paths):
         path.write_text(json.dumps(data, indent=indent), "utf-8")
     with pytest.raises(UsageError, match=r"two\.json is the same evaluation as .*one\.json"):
-        open_logs(paths, Choices())
+        open_logs(paths, ReadingOptions())
 
 
 def verdicts_in(*paths, **choices):
-    found = [trial for log in open_logs(paths, Choices(**choices)) for trial in checked(log)]
+    found = [trial for log in open_logs(paths, ReadingOptions(**choices)) for trial in checked(log)]
     return {(trial.model, trial.task, trial.question): trial.category for trial in found}
 
 
@@ -458,10 +458,10 @@ def test_a_compressed_answer_of_matharena_is_named_by_its_file(tmp_path):
     place.mkdir(parents=True)
     data = {"idx": 6, "gold_answer": "4", "answers": ["4", "5"], "correct": [True, False]}
     (place / "7.json.zst").write_bytes(zstandard.compress(json.dumps(data).encode()))
-    (log,) = open_logs([tmp_path], Choices())
+    (log,) = open_logs([tmp_path], ReadingOptions())
     assert [(t.model, t.task, t.question, t.category) for t in checked(log)] == [
         ("m", "aime_2025", "7", 1), ("m", "aime_2025", "7", 0),
     ]  # fmt: skip
     (place / "7.json.zst").write_bytes(b"no frame")
     with pytest.raises(UsageError, match="cannot be read"):
-        open_logs([place / "7.json.zst"], Choices())
+        open_logs([place / "7.json.zst"], ReadingOptions())

@@ -14,7 +14,7 @@ from run_examples import command, printed
 
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.found import RUN, Choices, Found, Log, weighted
+from adaptive_eval.interop.found import RUN, Found, Log, ReadingOptions, weighted
 from adaptive_eval.interop.import_run import BATCH, default_spec, import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.interop.run_tables import run_log
@@ -38,7 +38,7 @@ def jsonl(path, rows):
 
 
 def imported(folder, *paths, choices=None, **options):
-    return import_logs(open_logs(paths, choices or Choices()), folder / "run", **options)
+    return import_logs(open_logs(paths, choices or ReadingOptions()), folder / "run", **options)
 
 
 def archive(path, outcomes, models=("a", "b")):
@@ -163,7 +163,7 @@ def test_a_run_may_ask_a_question_in_several_wordings_and_each_trial_keeps_its_o
         imported(tmp_path, jsonl(tmp_path / "other.jsonl", rows))
     table = jsonl(tmp_path / "x.jsonl", [{**row, "after_stop": False} for row in rows])
     run = imported(tmp_path, table).directory
-    again = import_logs(open_logs([run], Choices()), tmp_path / "again").directory
+    again = import_logs(open_logs([run], ReadingOptions()), tmp_path / "again").directory
     said = sorted((row["model"], row["prompt"], row["target"]) for row in rows)
     for directory in (run, again):
         with RunReader(directory) as reader:
@@ -171,7 +171,9 @@ def test_a_run_may_ask_a_question_in_several_wordings_and_each_trial_keeps_its_o
         found = [(one.request.key.model, one.sent["prompt"], one.sent["target"]) for one in trials]
         assert sorted(found) == said
     second = jsonl(tmp_path / "y.jsonl", [{**row, "model": "c", "after_stop": False} for row in rows[:3]])
-    assert import_logs(open_logs([table, second], Choices()), tmp_path / "both").trials == len(rows) + 3
+    assert (
+        import_logs(open_logs([table, second], ReadingOptions()), tmp_path / "both").trials == len(rows) + 3
+    )
 
 
 class TestRefusals:
@@ -181,7 +183,7 @@ class TestRefusals:
         with pytest.raises(UsageError, match=r"copy\.csv has the same contents as .*x\.csv"):
             imported(tmp_path, table, copy)
         same = [csv(tmp_path / name, "q,1", head="question,category") for name in ("a.csv", "b.csv")]
-        two_models = Choices(models=dict(zip(same, "ab", strict=True)))
+        two_models = ReadingOptions(models=dict(zip(same, "ab", strict=True)))
         assert scores(imported(tmp_path, *same, choices=two_models)) == {"a": 1.0, "b": 1.0}
 
     def test_a_retry_has_the_trials_of_the_log_before(self, tmp_path):
@@ -202,13 +204,13 @@ class TestRefusals:
         run = imported(tmp_path, table)
         assert scores(run) == {"a": 1.0, "b": 0.5}
         with pytest.raises(UsageError, match="is given twice"):
-            open_logs([run.directory, run.directory / ".." / "run"], Choices())
+            open_logs([run.directory, run.directory / ".." / "run"], ReadingOptions())
         for several in (table, run.directory, archive(tmp_path / "x.npz", random_outcomes())):
             for texts in (True, False):
-                logs = open_logs([several], Choices(rename={"a": "b"}), texts=texts)
+                logs = open_logs([several], ReadingOptions(rename={"a": "b"}), texts=texts)
                 with pytest.raises(UsageError, match="has the models 'a' and 'b'"):
                     import_logs(logs, tmp_path / "mixed")
-        swapped = open_logs([table], Choices(rename={"a": "b", "b": "a"}))
+        swapped = open_logs([table], ReadingOptions(rename={"a": "b", "b": "a"}))
         assert scores(import_logs(swapped, tmp_path / "swapped")) == {"b": 1.0, "a": 0.5}
 
 
@@ -293,11 +295,11 @@ def test_tasks_of_a_run_keep_their_weights(tmp_path):
     assert scores(result)["a"] == pytest.approx(22 / 35)
     analyzed = json.loads(printed("analyze", tmp_path / "run", "--json", "--replicates", 2))
     assert analyzed["models"][0]["score"] == pytest.approx(22 / 35)
-    again = import_logs(open_logs([tmp_path / "run"], Choices()), tmp_path / "again")
+    again = import_logs(open_logs([tmp_path / "run"], ReadingOptions()), tmp_path / "again")
     assert scores(again) == pytest.approx(scores(result))
     for several in (table, tmp_path / "run"):
         with pytest.raises(UsageError, match="is in several tasks, which --task would take for one"):
-            read_recorded([several], Choices(task="z"))
+            read_recorded([several], ReadingOptions(task="z"))
     equal = imported(tmp_path / "equal", table)
     with pytest.raises(UsageError, match=r"weight in the score of its task 'x' is 0\.5, in .* is 0\.28"):
         read_recorded([tmp_path / "run", equal.directory])
@@ -398,7 +400,7 @@ def test_a_run_is_read_with_its_texts_as_without(tmp_path, copies, task):
             writer.outcome(TrialRecord(request, 1.7e9, **({"completion": answer, "score": right} | changes)))
     read = {}
     for texts in (False, True):
-        log = run_log(tmp_path / "run", Choices(task=task, rename={"oak": "fir"}), texts=texts)
+        log = run_log(tmp_path / "run", ReadingOptions(task=task, rename={"oak": "fir"}), texts=texts)
         assert log.weights == {task or "forest": (0.0, 1.0)}
         read[texts] = {(one.model, one.number): one for one in log.read()}
         assert {one.task for one in read[texts].values()} == {task or "forest"}

@@ -13,7 +13,7 @@ import pytest
 from config_texts import plain
 from run_examples import command, make_run
 
-from adaptive_eval.build.assembly import Built, build
+from adaptive_eval.build.assembly import PreparedRun, build
 from adaptive_eval.build.model_clients import concurrency_within, most_connections, shortage
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import RunDiskFull
@@ -99,7 +99,7 @@ def test_a_full_disk_is_refused_and_may_be_overridden(tmp_path, monkeypatch):
     path = tmp_path / "config.yaml"
     path.write_text(json.dumps(config(tmp_path, budget={"trials": 10})), encoding="utf-8")
     begun = []
-    monkeypatch.setattr(Built, "session", lambda *_: begun.append(1) or sys.exit(0))
+    monkeypatch.setattr(PreparedRun, "session", lambda *_: begun.append(1) or sys.exit(0))
     free(monkeypatch, disk.RESERVE - 1)
     done = command("run", path, "--out", tmp_path / "run")
     assert isinstance(done.exception, RunDiskFull)
@@ -113,7 +113,7 @@ def test_a_full_disk_is_refused_and_may_be_overridden(tmp_path, monkeypatch):
 def test_resume_looks_too(tmp_path, unfinished, monkeypatch):
     some = built(tmp_path, trials=3000)
     monkeypatch.setattr("adaptive_eval.build.assembly.config_of_run", lambda *_: some.config)
-    monkeypatch.setattr(Built, "session", lambda *_: sys.exit(0))
+    monkeypatch.setattr(PreparedRun, "session", lambda *_: sys.exit(0))
     free(monkeypatch, 0)
     done = command("run", unfinished)
     assert "only 0 B are free on its disk" in str(done.exception)

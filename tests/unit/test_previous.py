@@ -13,7 +13,7 @@ from adaptive_eval.build.previous_trials import _judging
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.references import reference_warnings
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.found import ReadingOptions
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs
 from adaptive_eval.run.rescoring import rescore, stored_scoring
@@ -289,7 +289,7 @@ class TestFiles:
         order = [*range(5, QUESTIONS), *range(5)]
         names = [IDS[place] for place in order]
         np.savez(folder / "old.npz", R=outcomes[:, order], models=["a", "b"], questions=names)
-        import_logs(open_logs([folder / "old.npz"], Choices(task="t")), folder / "imported")
+        import_logs(open_logs([folder / "old.npz"], ReadingOptions(task="t")), folder / "imported")
         references = [{"run": "imported", "models": ["b"]}]
         (reference,) = built(folder, "new", references=references).spec.references
         assert reference.counts["t"][:, 1].tolist() == outcomes[1].sum(axis=1).tolist()

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from adaptive_eval.errors import OutcomesError, UsageError
-from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.found import ReadingOptions
 from adaptive_eval.interop.gather import Gatherer
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import open_logs, read_recorded
@@ -79,7 +79,7 @@ def test_columns_that_would_be_too_many_models_are_refused_with_the_option(names
 def test_a_cell_without_answer_does_not_drop_its_model(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(lines("q,new,old,level", "a,1,0,low", "b,NA,1,low", "c,1,n/a,high"))
-    (log,) = open_logs([path], Choices())
+    (log,) = open_logs([path], ReadingOptions())
     recorded = read_recorded([path])
     assert recorded.models == ("new", "old")
     assert (recorded.categories >= 0).sum() == 4
@@ -94,13 +94,13 @@ def test_scores_of_another_range_are_refused_with_the_option(heads, tmp_path):
     path.write_text(lines(heads, *(rows if is_wide else [f"{m},{n},{6 + v}" for m, n, v in LONG])))
     with pytest.raises(OutcomesError, match="--range"):
         read_recorded([path])
-    assert read_recorded([path], Choices(range=ScoreRange((1.0, 10.0)))).models == ("new", "old")
+    assert read_recorded([path], ReadingOptions(range=ScoreRange((1.0, 10.0)))).models == ("new", "old")
 
 
 def test_more_scores_than_categories_are_written_as_numbers(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(lines("question,new,old", *(f"q{n},{n / 40 + 0.013},{n / 50}" for n in range(30))))
-    imported = import_logs(open_logs([path], Choices()), tmp_path / "run")
+    imported = import_logs(open_logs([path], ReadingOptions()), tmp_path / "run")
     scores = {line.model: line.score for line in imported.results.models}
     assert scores["new"] == pytest.approx(29 / 80 + 0.013, abs=1e-3)
     assert scores["old"] == pytest.approx(0.29, abs=1e-3)
@@ -134,8 +134,8 @@ def test_output_items_of_openais_evals_as_pages_and_as_lines(tmp_path):
     with pytest.raises(OutcomesError, match="pages of the run follow"):
         read_recorded(pages)
     for recorded in (
-        read_recorded(pages, Choices(incomplete=True, question_id="key")),
-        read_recorded([tmp_path / "items.jsonl"], Choices(question_id="key")),
+        read_recorded(pages, ReadingOptions(incomplete=True, question_id="key")),
+        read_recorded([tmp_path / "items.jsonl"], ReadingOptions(question_id="key")),
     ):
         assert recorded.questions[0] == ("eval_1", "k0")
         assert recorded.categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
@@ -175,7 +175,7 @@ def test_categories_that_say_something_else_than_the_verdict_are_refused(tmp_pat
     with pytest.raises(OutcomesError, match="--map category=category or --map correct=correct"):
         read_recorded([path])
     for name, expected in (("correct", [[*NEW], [*OLD]]), ("category", [[0, 1, 0, 1]] * 2)):
-        recorded = read_recorded([path], Choices(columns={name: name}))
+        recorded = read_recorded([path], ReadingOptions(columns={name: name}))
         assert recorded.categories[:, :, 0].tolist() == expected
     path.write_text(lines("model,question,category,correct", *(f"{m},q{n},{v},{v}" for m, n, v in LONG)))
     assert read_recorded([path]).categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
@@ -195,7 +195,7 @@ def test_a_row_a_metric_needs_the_metric(tmp_path):
     path.write_text(lines("model,question,metric,value", *rows))
     with pytest.raises(OutcomesError, match="em, toxicity; choose one with --metric"):
         read_recorded([path])
-    assert read_recorded([path], Choices(metric="em")).categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
+    assert read_recorded([path], ReadingOptions(metric="em")).categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
     path.write_text(lines("model,question,metric,value", *(f"{m},q{n},m{n % 2},{v}" for m, n, v in LONG)))
     assert read_recorded([path]).categories[:, :, 0].tolist() == [[*NEW], [*OLD]]
 
@@ -205,7 +205,7 @@ def test_a_comma_that_may_part_thousands_is_refused(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(lines("model;question;score", *(f"{m};q{n};{'1,600' if v else 700}" for m, n, v in LONG)))
     with pytest.raises(OutcomesError, match="'1,600' is not a score"):
-        read_recorded([path], Choices(range=ScoreRange((0.0, 2000.0))))
+        read_recorded([path], ReadingOptions(range=ScoreRange((0.0, 2000.0))))
 
 
 def test_a_row_that_sums_up_the_others_is_refused_with_its_line(tmp_path):
@@ -226,7 +226,7 @@ def of_one_model(folder, name, verdicts, trials=()):
 def gathered(paths, folder, **choices):
     gatherer = Gatherer(folder, None, independent=True)
     try:
-        for log in open_logs(paths, Choices(**choices)):
+        for log in open_logs(paths, ReadingOptions(**choices)):
             gatherer.add(log)
         return gatherer.gathered()
     finally:
@@ -270,4 +270,4 @@ def test_a_name_for_a_file_is_that_of_its_only_model(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(lines("model,question,correct", *(f"{m},{n},{v}" for m, n, v in LONG)), "utf-8")
     with pytest.raises(UsageError, match="'new' and 'old'"):
-        read_recorded([path], Choices(models={path: "a"}))
+        read_recorded([path], ReadingOptions(models={path: "a"}))
