@@ -78,7 +78,7 @@ def run(spec: SessionSpec, chance: Floats, seed: int, *, claims: bool) -> tuple[
         board.forget(one.view.oldest)
     result, condition = one.outcome(scored=False), one.comparison.contrasts.condition
     assert isinstance(condition, BestK)
-    chosen = np.flatnonzero(condition._cut(one.comparison.known)[0]).tolist()
+    chosen = np.flatnonzero(condition._cut(one.comparison.states)[0]).tolist()
     return int(result.trials.sum()), chosen, bool(one.comparison.met)
 
 

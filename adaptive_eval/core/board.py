@@ -237,7 +237,7 @@ class SessionContrasts(Board):
     @property
     def met(self) -> tuple[str, ...]:
         """The parts of the goal that are reached; empty while none is."""
-        return self.contrasts.condition.met(self.known)
+        return self.contrasts.condition.met(self.states)
 
     @property
     def ending(self) -> Literal["resolved", "partial"] | None:
@@ -254,5 +254,5 @@ class SessionContrasts(Board):
         """The models of the best sets that are known within the margin only: no other is better by more."""
         condition = self.contrasts.condition
         parts_ = getattr(condition, "parts", (condition,))
-        sets = [part.good_enough(self.known) for part in parts_ if isinstance(part, BestK)]
+        sets = [part.good_enough(self.states) for part in parts_ if isinstance(part, BestK)]
         return sorted({model for chosen in sets for model in chosen})

@@ -23,7 +23,7 @@ from adaptive_eval.core.results import ContrastKind
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from scorio.arrays import Bools, Ints
 from scorio.sequential import rank_intervals
-from scorio.sequential.parts import Contrasts, Known, VerdictCode
+from scorio.sequential.parts import Contrasts, ContrastStates, VerdictCode
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +35,15 @@ class AllDecided:
     review: int | None = None  # every how many steps `needed` must be asked again
     separate: bool = True  # whether a call says nothing about which other contrasts are needed
 
-    def needed(self, known: Known) -> Bools:
+    def needed(self, states: ContrastStates) -> Bools:
         """Mark its open contrasts, which can still help to reach it."""
-        marked = np.zeros(known.verdict.size, dtype=bool)
+        marked = np.zeros(states.verdict.size, dtype=bool)
         marked[self.rows] = True
-        return np.asarray(marked & (known.verdict == VerdictCode.OPEN) & ~known.lost)
+        return np.asarray(marked & (states.verdict == VerdictCode.OPEN) & ~states.lost)
 
-    def met(self, known: Known) -> tuple[str, ...]:
+    def met(self, states: ContrastStates) -> tuple[str, ...]:
         """Return which parts are reached, nothing if the condition does not hold: its text or nothing."""
-        if bool((known.verdict[self.rows] != VerdictCode.OPEN).all()):
+        if bool((states.verdict[self.rows] != VerdictCode.OPEN).all()):
             return (self.text,)
         return ()
 
@@ -67,35 +67,35 @@ class BestK:
     review: int | None = 16
     separate: bool = False
 
-    def needed(self, known: Known) -> Bools:
+    def needed(self, states: ContrastStates) -> Bools:
         """Mark undecided pairs across the cut that nothing settles."""
-        marked = np.zeros(known.verdict.size, dtype=bool)
-        marked[self.rows] = self._unsettled(known)
-        return marked & ~known.lost
+        marked = np.zeros(states.verdict.size, dtype=bool)
+        marked[self.rows] = self._unsettled(states)
+        return marked & ~states.lost
 
-    def met(self, known: Known) -> tuple[str, ...]:
+    def met(self, states: ContrastStates) -> tuple[str, ...]:
         """Return its text once the best k are known."""
-        if self._unsettled(known).any():
+        if self._unsettled(states).any():
             return ()
         return (self.text,)
 
-    def good_enough(self, known: Known) -> list[int]:
+    def good_enough(self, states: ContrastStates) -> list[int]:
         """Return the top set if it rests on a claim that its models are good enough; nothing otherwise."""
-        top, open_ = self._cut(known)
+        top, open_ = self._cut(states)
         chosen: list[int] = np.flatnonzero(top).tolist()
         if open_.any():
             return chosen
         return []
 
-    def _unsettled(self, known: Known) -> Bools:
-        top, open_ = self._cut(known)
-        first, second = known.enough[:, self.rows]
+    def _unsettled(self, states: ContrastStates) -> Bools:
+        top, open_ = self._cut(states)
+        first, second = states.enough[:, self.rows]
         enough: Bools = np.where(top[self.first], first, second)
         return np.asarray(open_ & ~enough)
 
-    def _cut(self, known: Known) -> tuple[Bools, Bools]:
+    def _cut(self, states: ContrastStates) -> tuple[Bools, Bools]:
         """Return the models of the top set, and the pairs across the cut that no chain of winners settles."""
-        said = known.verdict[self.rows]
+        said = states.verdict[self.rows]
         better = np.zeros((self.models, self.models), dtype=bool)
         won, lost = said == VerdictCode.BETTER, said == VerdictCode.WORSE
         better[self.first[won], self.second[won]] = True
@@ -104,7 +104,7 @@ class BestK:
             better |= better[:, middle, None] & better[None, middle, :]
         top = np.zeros(self.models, dtype=bool)
         beaten = better.sum(axis=0)
-        top[np.lexsort((np.arange(self.models), -known.score, beaten >= self.k))[: self.k]] = True
+        top[np.lexsort((np.arange(self.models), -states.score, beaten >= self.k))[: self.k]] = True
         across = top[self.first] != top[self.second]
         settled = better[self.first, self.second] | better[self.second, self.first]
         return top, np.asarray((said == VerdictCode.OPEN) & across & ~settled)
@@ -127,13 +127,13 @@ class AllOf:
         """Whether all parts are."""
         return all(part.separate for part in self.parts)
 
-    def needed(self, known: Known) -> Bools:
+    def needed(self, states: ContrastStates) -> Bools:
         """Mark the contrasts that any part needs."""
-        return np.asarray(np.logical_or.reduce([part.needed(known) for part in self.parts]))
+        return np.asarray(np.logical_or.reduce([part.needed(states) for part in self.parts]))
 
-    def met(self, known: Known) -> tuple[str, ...]:
+    def met(self, states: ContrastStates) -> tuple[str, ...]:
         """Return all parts once every part is reached."""
-        met = [part.met(known) for part in self.parts]
+        met = [part.met(states) for part in self.parts]
         if all(met):
             return tuple(chain.from_iterable(met))
         return ()

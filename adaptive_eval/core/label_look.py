@@ -16,7 +16,7 @@ from adaptive_eval.core.overview import VERDICTS
 from adaptive_eval.core.results import Results, StopVerdict, TaskResult, TaskScore
 from scorio.arrays import Bools, Floats, Ints
 from scorio.sequential import LabelBets, label_bets
-from scorio.sequential.parts import Known, Looks, VerdictCode, expected_log_e
+from scorio.sequential.parts import ContrastStates, Looks, VerdictCode, expected_log_e
 
 TEST: Final = "bets on labels"
 
@@ -76,9 +76,9 @@ class LabelLook(OneLook):
         codes = {said: code for code, said in VERDICTS.items()}
         verdict = np.array([codes[pair.verdict] for pair in results.pairs], dtype=np.int64)
         none = np.zeros(verdict.size, dtype=bool)
-        known = Known(verdict, none, self._scores, np.zeros((2, verdict.size), dtype=bool))
+        states = ContrastStates(verdict, none, self._scores, np.zeros((2, verdict.size), dtype=bool))
         if verdict.size:
-            met = self._goal.condition.met(known)
+            met = self._goal.condition.met(states)
         else:
             met = ()
         if met:

@@ -42,7 +42,7 @@ def strictest_level(board: Board) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ContrastStates:
     """What is known of contrasts."""
 
     verdict: Ints
@@ -120,7 +120,7 @@ class Board:
         levels: Levels,
         margin: float | None = None,
         *,
-        needed: Callable[[Known], Bools] | None = None,
+        needed: Callable[[ContrastStates], Bools] | None = None,
         review: int | None = None,
     ) -> None:
         self.answers, self.contrasts = answers, contrasts
@@ -246,9 +246,9 @@ class Board:
         return 0
 
     @property
-    def known(self) -> Known:
+    def states(self) -> ContrastStates:
         """What is known of the contrasts now."""
-        return self._known(self.fold)
+        return self._states(self.fold)
 
     @property
     def lost(self) -> Bools:
@@ -431,10 +431,10 @@ class Board:
     def _needed(self, fold: Fold) -> Bools:
         if self._needs is None:
             return fold.undecided & ~fold.lost
-        return self._needs(self._known(fold))
+        return self._needs(self._states(fold))
 
-    def _known(self, fold: Fold) -> Known:
-        return Known(fold.verdict, fold.lost, self.scores, fold.enough_at >= 0)
+    def _states(self, fold: Fold) -> ContrastStates:
+        return ContrastStates(fold.verdict, fold.lost, self.scores, fold.enough_at >= 0)
 
     def _note_needed(self) -> None:
         self.version += 1

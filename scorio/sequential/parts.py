@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scorio.sequential.answer_bets import has_answer_bets as has_answer_bets
     from scorio.sequential.answers import Answers as Answers
     from scorio.sequential.boards import Call as Call
-    from scorio.sequential.boards import Known as Known
+    from scorio.sequential.boards import ContrastStates as ContrastStates
     from scorio.sequential.bounds import Sample as Sample
     from scorio.sequential.cells import Cells as Cells
     from scorio.sequential.contrasts import ContrastBlock as ContrastBlock
@@ -46,7 +46,7 @@ _HOMES = {
     "scorio.sequential.answers": ("Answers",),
     "scorio.sequential.boards": (
         "Call",
-        "Known",
+        "ContrastStates",
     ),
     "scorio.sequential.bounds": ("Sample",),
     "scorio.sequential.cells": ("Cells",),

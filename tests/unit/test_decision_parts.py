@@ -9,7 +9,7 @@ import pytest
 from session_scripts import drive, make_spec
 
 from adaptive_eval.core.board import SessionAnswers
-from adaptive_eval.core.goals import AllDecided, AllOf, BestK, Known, make_goal, rank_ranges
+from adaptive_eval.core.goals import AllDecided, AllOf, BestK, ContrastStates, make_goal, rank_ranges
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
@@ -169,7 +169,7 @@ def test_the_best_k_need_the_pairs_across_the_cut_that_no_chain_settles(k, seed)
         call == 0 and (a in top) != (b in top) and not {(a, b), (b, a)} & won
         for (a, b), call in zip(PAIRS, verdict, strict=True)
     ]
-    known = Known(verdict, NOTHING_LOST, score, NOT_ENOUGH)
+    known = ContrastStates(verdict, NOTHING_LOST, score, NOT_ENOUGH)
     assert best(k).needed(known).tolist() == expected
     assert best(k).met(known) == (() if any(expected) else (f"best {k}",))
     assert not best(k).needed(replace(known, lost=~NOTHING_LOST)).any()
@@ -195,7 +195,7 @@ def test_the_best_k_need_the_pairs_across_the_cut_that_no_chain_settles(k, seed)
 def test_all_parts(verdict, every):
     left, right = AllDecided(np.array([0, 1]), "left"), AllDecided(np.array([3, 4, 5]), "right")
     verdict, score = np.array(verdict), np.zeros(4)
-    whole, known = AllOf((left, right), "both"), Known(verdict, NOTHING_LOST, score, NOT_ENOUGH)
+    whole, known = AllOf((left, right), "both"), ContrastStates(verdict, NOTHING_LOST, score, NOT_ENOUGH)
     assert whole.met(known) == every
     opened = (verdict == 0) & [True, True, False, True, True, True]
     assert whole.needed(known).tolist() == opened.tolist()
