@@ -1,18 +1,15 @@
 """Tables of any format: a row a trial, as CSV, JSON or Parquet."""
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from zstandard import ZstdError
 
 from adaptive_eval.errors import Coded, OutcomesError, in_words
-from adaptive_eval.interop.archives import LARGEST_CATEGORY
 from adaptive_eval.interop.column_maps import (
     VERDICTS,
     find,
@@ -57,12 +54,19 @@ from adaptive_eval.interop.headings import (
     verdict_of,
 )
 from adaptive_eval.interop.run_tables import parts_of
+from adaptive_eval.interop.table_cells import (
+    READ,
+    category_of,
+    causes_of,
+    counting,
+    is_true,
+    listed_numbers,
+    name_of,
+    text_of,
+)
 from adaptive_eval.interop.verdict_rows import chosen_rows, of_metric, require_plain_category, require_range
-from adaptive_eval.simulate.recorded import NO_TRIAL
-from adaptive_eval.store.codec import moment
 from adaptive_eval.tasks.rows import Row, ending_of, opened, stream_rows, uncompressed
 from adaptive_eval.tasks.sources import parquet_rows
-from adaptive_eval.trial import DISCARD_CAUSES, DiscardCause
 
 _NEEDED = (
     "the columns needed are model, question and category (or correct, or score); name others with --map, "
@@ -320,7 +324,7 @@ class _Table:
         """Return a row's trial, or its flaw."""
         field = self._choices.question_id
         known = self._known
-        model = _name(values.get("model")) or self._model
+        model = name_of(values.get("model")) or self._model
         inner = field
         if known.ids:
             inner = f"{known.ids}.{field}"
@@ -328,13 +332,13 @@ class _Table:
             named = values.get("question")
         else:
             named = find(values, inner)[1]
-        question = _text(named)
+        question = text_of(named)
         for column, given in (("model", model), (field or "question", question)):
             if not given:
                 return Flaw(place, f"there is no {column}; {_NEEDED}")
         assert model is not None
         assert question is not None
-        task = _name(values.get("task")) or self._task
+        task = name_of(values.get("task")) or self._task
         if self._choices.task is not None and self._task_of.setdefault(question, task) != task:
             return Flaw(place, f"question {question!r} is in several tasks, which --task would take for one")
         asked = [values.get(name) or "" for name in known.asked]
@@ -343,12 +347,12 @@ class _Table:
             fields_of_dataset = find(values, known.ids)[1]
         cluster = cluster_in(self._choices.cluster, {**values, "task": task}, fields_of_dataset or {})
         if self._choices.cluster is None and known is TABLE:
-            cluster = _text(values.get("cluster")) or ""
+            cluster = text_of(values.get("cluster")) or ""
         is_export = known is TABLE and "after_stop" in values  # of this package
         rule = None
         if is_export:
-            rule = _text(values.get("rule"))
-        if not (self._is_named or _name(values.get("model"))):
+            rule = text_of(values.get("rule"))
+        if not (self._is_named or name_of(values.get("model"))):
             if (task, question) in self._asked:
                 return Flaw(
                     place,
@@ -358,19 +362,19 @@ class _Table:
             self._asked.add((task, str(question)))
         fields: dict[str, Any] = {}
         for name, value in values.items():
-            if name in _READ and value is not None and value != "":
-                fields[name] = _READ[name](value, name)
+            if name in READ and value is not None and value != "":
+                fields[name] = READ[name](value, name)
         tokens = fields.pop("prompt_tokens", 0), fields.pop("completion_tokens", 0)
-        if _is_true(values, "truncated"):
+        if is_true(values, "truncated"):
             fields["finish_reason"] = "length"
         if is_export:
             fields["of_run"] = True
-            fields["discarded"] = _causes(values.get("discarded_cause"))
-            fields["redrawn"], fields["repeats"] = _is_true(values, "redrawn"), _is_true(values, "repeats")
+            fields["discarded"] = causes_of(values.get("discarded_cause"))
+            fields["redrawn"], fields["repeats"] = is_true(values, "redrawn"), is_true(values, "repeats")
         fields |= self._result(values)
         weights = values.get("weights")
         if "category" in fields and isinstance(weights, str):
-            fields["weights"] = _listed(weights)
+            fields["weights"] = listed_numbers(weights)
         content = ""
         if any(asked):
             content = content_of(*asked)
@@ -379,7 +383,7 @@ class _Table:
             self._choices.task or task,
             question,
             place,
-            _counting(values.get("trial"), "trial"),
+            counting(values.get("trial"), "trial"),
             content=content,
             tokens=tokens,
             cluster=cluster,
@@ -389,7 +393,7 @@ class _Table:
 
     def _result(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return category, score or reason for neither."""
-        missing = _text(values.get("missing"))
+        missing = text_of(values.get("missing"))
         text = values.get("text")
         if missing and not text:
             return {"missing": missing}
@@ -399,7 +403,7 @@ class _Table:
             fields = values
             if self._known.ids:
                 fields = find(values, self._known.ids)[1]
-            return self._rescorer.score(text, _text(values.get("target")) or "", fields or {})
+            return self._rescorer.score(text, text_of(values.get("target")) or "", fields or {})
         if missing:
             return {"missing": missing}
         key, cell = self._verdict(values)
@@ -408,7 +412,7 @@ class _Table:
             return {"missing": _NO_ANSWER}
         if key not in ("category", "correct"):
             return {"score": in_range(value, key, self._choices.range)}
-        category = _category(value, key)
+        category = category_of(value, key)
         if category is None:
             return {"missing": _NO_ANSWER}
         return {"category": category}
@@ -438,121 +442,3 @@ class _Table:
         if values[metric] is None and not find(values, theirs)[0]:
             raise ValueError(f"it has none of {theirs.replace('|', ', ')}")
         return metric, values[metric]
-
-
-def _is_true(values: Mapping[str, Any], column: str) -> bool:
-    return _text(values.get(column)) in ("1", "true", "True")
-
-
-def _causes(value: Any) -> tuple[DiscardCause, ...]:
-    """Return the causes of discarded draws, as our own tables have them."""
-    if value:
-        causes = tuple((_text(value) or "").split(","))
-    else:
-        causes = ()
-    for cause in causes:
-        if cause not in DISCARD_CAUSES:
-            known = ", ".join(DISCARD_CAUSES)
-            raise ValueError(f"discarded_cause: {cause!r} is no cause of a discarded draw; these are {known}")
-    return cast("tuple[DiscardCause, ...]", causes)
-
-
-@cache
-def _listed(text: str) -> tuple[float, ...]:
-    """Return the numbers of a JSON list, as our own tables have weights; none of anything else."""
-    try:
-        found = json.loads(text)
-        numbers = isinstance(found, list) and all(isinstance(one, int | float) for one in found)
-        if numbers:
-            weights = tuple(map(float, found))
-        else:
-            weights = ()
-    except (OverflowError, RecursionError, ValueError):
-        return ()
-    return weights if len(set(weights)) > 1 else ()
-
-
-def _category(value: Any, key: str) -> int | None:
-    """Return a category, None for a trial without an answer."""
-    number = _number(value)
-    if number == NO_TRIAL:
-        return None
-    if number is None or not number.is_integer() or not 0 <= number <= LARGEST_CATEGORY:
-        raise ValueError(
-            f"{key}: {value!r:.60} is not a category (0, 1, 2, …; -1 or empty for a trial without an answer)"
-        )
-    return int(number)
-
-
-def _counting(value: Any, column: str) -> int | None:
-    """Return a number from 0, None if there is none."""
-    label = None
-    if isinstance(value, str):
-        label = _LABEL.fullmatch(value)
-    number_text = value
-    if label is not None:
-        number_text = label[1]
-    number = _amount(number_text, column)
-    if number is None:
-        return None
-    if not number.is_integer() or number > _LARGEST_COUNT:
-        raise ValueError(f"{column}: {value!r:.60} is not a whole number below 10^15")
-    return int(number)
-
-
-_LARGEST_COUNT = 1e15
-_LABEL = re.compile(r"\D*[^\d.+-](\d+)")
-"""A number with its name, such as ``run_2``."""
-
-
-def _amount(value: Any, column: str) -> float | None:
-    """Return a finite number from 0, None if there is none."""
-    if value is None or value == "":
-        return None
-    number = _number(value)
-    if number is None or not 0.0 <= number < float("inf"):
-        raise ValueError(f"{column}: {value!r:.60} is not a number from 0")
-    return number
-
-
-def _time(value: Any, column: str) -> float | None:
-    """Return a Unix time in seconds, None if there is none."""
-    number = _amount(value, column)
-    try:
-        if number is None:
-            return None
-        return moment(number)
-    except ValueError as error:
-        raise ValueError(f"{column}: {error}; give seconds") from None
-
-
-def _number(value: Any) -> float | None:
-    """Return a number given as a number or as text, or None."""
-    try:
-        return float(value)
-    except (OverflowError, TypeError, ValueError):
-        return None
-
-
-def _text(value: Any) -> str | None:
-    if value is None or value == "":
-        return None
-    return str(value)
-
-
-def _name(value: Any) -> str | None:
-    """Return a name; spaces around it, as aligned tables have them, would make another model of it."""
-    if value is None:
-        return None
-    return str(value).strip()
-
-
-_READ: Mapping[str, Callable[[Any, str], Any]] = {
-    **dict.fromkeys(
-        ("text", "reason", "prompt", "target", "extracted", "finish_reason"), lambda value, _: str(value)
-    ),
-    "latency": _amount,
-    "finished_at": _time,
-    **dict.fromkeys(("prompt_tokens", "completion_tokens"), _counting),
-}
-"""How the optional columns are read, by name."""
