@@ -110,10 +110,14 @@ class Silence:
 
     def seconds(self, server: Server, longest: float, silences: int = 0) -> float:
         """Return the seconds for a server, by the longest answer and the silences before."""
-        if server.answered or self.itself:
-            doubled = backoff(1 + silences - server.silent) / TICK  # its present one is none before
-            return max(doubled * self.least, self.times * longest)
-        return max(TICK, self.times * longest)
+        if self.itself:  # at the end, when nothing is asked meanwhile
+            least = self.least
+        elif server.answered:
+            before = silences - server.silent  # its present one is none before
+            least = self.least * backoff(1 + before) / TICK
+        else:
+            least = TICK
+        return max(least, self.times * longest)
 
 
 SPARED = Silence(times=1.0, least=TICK)

@@ -16,7 +16,7 @@ from adaptive_eval.engine.clock import LONGEST_WAIT
 from adaptive_eval.engine.events import Progress
 from adaptive_eval.engine.health import FEW, SEVERAL
 from adaptive_eval.engine.limits import FIRST_ANSWER, UNTRIED, Server
-from adaptive_eval.engine.pool import SPARED, Member, Pool, Silence
+from adaptive_eval.engine.pool import AT_END, SPARED, Member, Pool, Silence
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.options.limit_options import SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
@@ -497,6 +497,7 @@ def test_each_silence_doubles_the_seconds_of_a_server_that_has_answered():
     for silences, seconds in enumerate((1.0, 2.0, 4.0)):
         assert SPARED.seconds(pausing, 0.5, silences) == seconds
         assert Silence().seconds(pausing, 0.5, silences) == seconds * Silence().least
+        assert AT_END.seconds(pausing, 0.5, silences) == AT_END.least, "the run waits for nothing else"
 
 
 def pausing(*starts):
