@@ -171,7 +171,8 @@ def named(name: str, *examples: str, **settings: Any) -> Callable[[Callable[...,
 log_options = stacked(
     option(
         "--model NAME[=FILE] …",
-        "The model of files that name none; or of one more FILE, whatever it names its own. Repeatable.",
+        "Name of the model in files that name none. With =FILE, read FILE too, and call its only model NAME. "
+        "Repeatable.",
     ),
     option("--task NAME", "Name of the task, in place of the files' own."),
     option("--rename OLD=NEW …", "Rename a model. Repeatable."),

@@ -43,19 +43,9 @@ WORDS: Mapping[str, int] = {
 _NO_ANSWER = ("", "na", "n/a", "nan", "null", "none", "-", "–", "—")
 """Cells without a verdict, in small letters."""
 
-SUMMARIES = frozenset(
-    (
-        "average",
-        "avg",
-        "average_score",
-        "macro_avg",
-        "mean",
-        "mean_score",
-        "overall",
-        "overall_score",
-        "total",
-    )
-)
+SUMMARIES = (
+    "average", "average_score", "avg", "macro_avg", "mean", "mean_score", "overall", "overall_score", "total",
+)  # fmt: skip
 """Headings of columns and rows that sum up others, whose numbers are no verdicts on a question."""
 
 _NUMBER = re.compile(r"([-+]?\d*[.,]?\d+) *(%?)")
