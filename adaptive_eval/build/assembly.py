@@ -28,7 +28,7 @@ from adaptive_eval.build.changed_settings import (
 )
 from adaptive_eval.build.grading import (
     Grading,
-    ScorersBudget,
+    GradingBudget,
     model_graded,
 )
 from adaptive_eval.build.model_clients import (
@@ -393,10 +393,10 @@ class PreparedRun:
         deadlines = deadlines_of(self.config).lines(elapsed)
         return with_limits(results, deadlines=deadlines, scoring_budget=self.scoring_budget())
 
-    def scoring_budget(self) -> ScorersBudget | None:
+    def scoring_budget(self) -> GradingBudget | None:
         """Return the accounts of judges and verifiers; None if there are none."""
         if model_graded(self.scorers):
-            return ScorersBudget(self.tasks, self.scorers)
+            return GradingBudget(self.tasks, self.scorers)
         return None
 
     @cached_property

@@ -111,7 +111,7 @@ class Grading:
         return anchors.keep(request, completion, question, found)
 
 
-class ScorersBudget:
+class GradingBudget:
     """The remaining budget of judges and verifiers, for the runner."""
 
     def __init__(self, tasks: Sequence[Task], scorers: Mapping[str, Scorer]) -> None:

@@ -24,7 +24,7 @@ from scorio.sequential.parts import Answers
 BEYOND = 2.0
 """With `spend: time`, trials for each that open pairs are forecast to need: forecasts err by so much."""
 
-_SEEDS = np.iinfo(np.int32).max + 1
+_SEEDS = 2**31
 _REPEATS = 2**16
 
 

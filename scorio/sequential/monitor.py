@@ -19,7 +19,7 @@ from scorio.sequential.rules import Anytime
 from scorio.sequential.standings import Settings, Standings, standings
 from scorio.sequential.trial_sequence import TrialSequence
 
-ROOM = np.iinfo(np.int16).max + 1
+ROOM = 2**15
 """Different numbers that a monitor has room for; the room is doubled where more come."""
 
 Outcome: TypeAlias = "float | bool | None"

@@ -14,7 +14,7 @@ from scripted_chat import answer_is_right, scripted_chat
 
 from adaptive_eval.build.grading import (
     Grading,
-    ScorersBudget,
+    GradingBudget,
     grading_model_of,
     resume_accounts,
 )
@@ -407,7 +407,7 @@ def test_each_judge_is_charged_with_the_lost_answers_of_its_own_task(tmp_path):
 def test_of_several_tasks_the_scorer_with_the_least_budget_bounds_the_answers():
     budgets = {"much": 200, "little": 8, "free": None}
     scorers = {name: asking(budget={"requests": requests}) for name, requests in budgets.items()}
-    scoring_budget = ScorersBudget(list(map(task_of, scorers)), scorers)
+    scoring_budget = GradingBudget(list(map(task_of, scorers)), scorers)
     assert scoring_budget.room() == 4  # each may take two requests
     assert (scoring_budget.spent()["owner"], scoring_budget.spent()["used"]) == (
         "judge of little",
