@@ -126,7 +126,7 @@ class ReadingOptions:
             raise OutcomesError(f"{path}: it does not say which model answered; name it with --model NAME")
         if self.given is not None:
             path, new = self.given, self.models[self.given]
-            option, advice = "--model", "name the file of a single model so"
+            option, advice = "--model", "NAME=FILE is for a file with one model"
         elif self.rename:
             new = self.rename.get(name, name)
             option, advice = "--rename", "choose another name"

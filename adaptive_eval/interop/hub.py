@@ -21,7 +21,7 @@ def push_run(
 ) -> str:
     """Write a run into the dataset `name` of the Hub, made if it is not there; return its address."""
     if name.count("/") != 1 or not all(name.split("/")):
-        raise UsageError(f"--push {name!r}: a dataset of the Hub is OWNER/NAME, such as me/{Path(name).name}")
+        raise UsageError(f"--push {name!r}: a dataset of the Hub is OWNER/NAME, such as me/results")
     hub = library("huggingface_hub", "--push", "huggingface_hub")
     api = hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, library_name="adaptive-eval")
     with TemporaryDirectory() as folder:
