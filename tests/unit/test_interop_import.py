@@ -21,7 +21,7 @@ from adaptive_eval.interop.run_tables import run_log
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import SAME_TEXT, Completion, Score, TrialKey, TrialRequest, Usage
+from adaptive_eval.trial import COPY_REASON, SAME_TEXT, Completion, Score, TrialKey, TrialRequest, Usage
 from adaptive_eval.views.files import write_reports
 from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.verdicts import decided_trials
@@ -257,6 +257,12 @@ def test_the_command_says_what_it_did(tmp_path):
     )
     assert "7 trials, from 1 log." in result.output, "answers that may be copies stay in the mean"
     assert "note: a: 3 of 3 answers" in result.output
+    reasons = {"timeout": rows[0], COPY_REASON: rows[1]}
+    lacking = [{**row, "text": "", "missing": why} for why, row in reasons.items()]
+    result = command(
+        "analyze", jsonl(tmp_path / "y.jsonl", [*rows, *lacking]), "--write", tmp_path / "copied"
+    )
+    assert "copied: 4 trials, 1 without an answer, from 1 log." in result.output, "the other one is a copy"
 
 
 @pytest.mark.parametrize(("goal", "kinds"), [((), []), (("--goal", "threshold=0.1"), ["threshold"])])
