@@ -181,9 +181,10 @@ def test_a_second_signal_cancels_what_is_out(tmp_path, mimic, command):
     )
     told = re.search(r"at most ([\d.]+)k of requests without an answer or usage", " ".join(done.out.split()))
     assert told
-    assert float(told[1]) > 10.0
+    hanging = served(mimic)["faults"]["hang"]
+    assert float(told[1]) > hanging * 0.4, "max_tokens of an answer is 400"
     with RunReader(run) as reader:
-        assert served(mimic)["faults"]["hang"] <= len(reader.launched()) <= 40
+        assert hanging <= len(reader.launched()) <= 40
     set_faults(mimic)
     assert in_process("run", "run", cwd=tmp_path).code == 0
     check_answered_once(run, mimic)
