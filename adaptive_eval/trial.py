@@ -336,7 +336,7 @@ class Message:
 
     Examples
     --------
-    >>> Message.of({"role": "user", "content": [{"type": "text", "text": "Why?"}]}).content
+    >>> Message.from_mapping({"role": "user", "content": [{"type": "text", "text": "Why?"}]}).content
     'Why?'
     """
 
@@ -345,7 +345,7 @@ class Message:
     whole: Mapping[str, Any] | None = field(default=None, hash=False, repr=False, kw_only=True)
 
     @classmethod
-    def of(cls, sent: Mapping[str, Any]) -> Message:
+    def from_mapping(cls, sent: Mapping[str, Any]) -> Message:
         """Return a message from how it is sent."""
         role = str(sent["role"])
         content = sent.get("content")
@@ -511,7 +511,7 @@ class Completion:
     discarded: tuple[DiscardCause, ...] = ()
 
     @property
-    def said(self) -> str:
+    def content(self) -> str:
         """The text, and what tools are called with: not their ids, which differ in equal answers."""
         if not self.tool_calls:
             return self.text
@@ -521,7 +521,7 @@ class Completion:
     @property
     def digest(self) -> int:
         """A number in [0, 2**32) that tells different answers apart."""
-        return _number_of(self.said)
+        return _number_of(self.content)
 
     @property
     def response_digest(self) -> int | None:

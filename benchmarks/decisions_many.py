@@ -51,7 +51,7 @@ def first_calls(
         stop = min(start + PIECE, passes * size)
         if rounds:
             stop = min(stop, *(int(sequence.laid_out(model)) for model in models.tolist()))
-        answers = stream.take(models, start, stop)
+        answers = stream.draw(models, start, stop)
         asked = sequence.questions_of(models, start, stop)
         paid = None if costs is None else costs(chances[models[:, None], asked], asked, answers)
         cells.absorb(models, answers, paid)

@@ -187,7 +187,7 @@ def paths(pairs: Pairs, passes: int, seed: int) -> Paths:
     start = 0
     while start < steps:
         stop = int(min(start + piece, steps, *map(sequence.laid_out, models.tolist())))
-        cells.absorb(models, stream.take(models, start, stop))
+        cells.absorb(models, stream.draw(models, start, stop))
         block = reader.read(rows, stop)
         enough = block.trials >= MIN_TRIALS
         naive |= (enough & (np.abs(block.difference) >= NAIVE * np.sqrt(block.variance))).any(axis=1)

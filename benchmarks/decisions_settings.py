@@ -230,7 +230,7 @@ def watch(setting: Setting, gap: float, placed: Place, pairs: int, seed: int) ->
     start, steps = 0, setting.passes * spec.questions
     while start < steps:
         stop = int(min(start + PIECE, steps, *map(board.run_sequence.laid_out, models.tolist())))
-        given = stream.take(models, start, stop)
+        given = stream.draw(models, start, stop)
         if setting.missing:
             given[holes.random(given.shape) < setting.missing] = Mark.MISSING
         task = board.run_sequence.task(start, stop)

@@ -70,7 +70,7 @@ def claims(setting: Setting, gap: float, pairs: int, seed: int, placed: Place = 
     start, steps = 0, setting.passes * spec.questions
     while start < steps:
         stop = int(min(start + PIECE, steps, *map(board.run_sequence.laid_out, models.tolist())))
-        given = stream.take(models, start, stop)
+        given = stream.draw(models, start, stop)
         if setting.missing:
             given[holes.random(given.shape) < setting.missing] = Mark.MISSING
         board.extend(given, models)

@@ -90,8 +90,8 @@ class Anchors:
             again = await grade_or_failure(self._once, *known)
         except EndpointError:  # what it has cost is on the bill of the next answer
             return score
-        bill = Bill.of(score.signals, self.judge.kind)
-        bill.add(Bill.of(again.signals, self.judge.kind))
+        bill = Bill.from_signals(score.signals, self.judge.kind)
+        bill.add(Bill.from_signals(again.signals, self.judge.kind))
         signals = {**score.signals, **bill.signals(self.judge.kind)}
         part = self._part(again, self._own)
         if part is not None:
@@ -120,7 +120,7 @@ class Anchors:
     def _part(self, score: Score, name: str) -> int | None:
         """Return a judgement in parts of the range; None if the judge was not asked or said nothing."""
         number = score.signals.get(name)
-        asked = Bill.of(score.signals, self.judge.kind).requests
+        asked = Bill.from_signals(score.signals, self.judge.kind).requests
         if score.category is None or not asked or not isinstance(number, int | float):
             return None
         low, high = self.judge.range or (0.0, 1.0)

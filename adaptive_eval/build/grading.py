@@ -164,7 +164,7 @@ def resume_accounts(tasks: Sequence[Task], scorers: Mapping[str, Scorer], direct
         for name, scorer in graded.items():
             for record in reader.trials(task=name):
                 if record.score is not None:
-                    bills[name].add(Bill.of(record.score.signals, scorer.kind))
+                    bills[name].add(Bill.from_signals(record.score.signals, scorer.kind))
     for task in tasks:
         scorer_of_task = graded.get(task.name)
         if scorer_of_task is not None:

@@ -198,7 +198,7 @@ def _endpoint(
 
 def endpoint_at(model: ModelConfig, address: str, run: str = "", notes: Path | None = None) -> OpenAIEndpoint:
     """Return the client for `model` at a base URL."""
-    headers = {name: header.read(name) for name, header in model.headers.items()}
+    headers = {name: header.resolve(name) for name, header in model.headers.items()}
     samples, batch = model.samples_per_request, None
     if model.batch is not None:
         batch = BatchOptions(f"{run} {model.name}", model.batch, notes)

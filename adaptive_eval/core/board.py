@@ -103,7 +103,7 @@ class SessionAnswers(Answers):
         if index >= self.run_sequence.laid_out(model) or not determinism.needs_no_trial(model, index):
             return False
         self.filled[model] += 1
-        self.add(model, index, Mark.KNOWN, told=False)
+        self.add(model, index, Mark.FILLED_IN, told=False)
         return True
 
     def absorb(self, horizon: int | None = None) -> bool:

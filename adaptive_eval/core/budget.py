@@ -43,7 +43,7 @@ class _Sum:
         self.completion += amount.completion
         self.usd += amount.usd
 
-    def take(self, amount: Amount) -> None:
+    def subtract(self, amount: Amount) -> None:
         self.prompt -= amount.prompt
         self.completion -= amount.completion
         self.usd -= amount.usd
@@ -117,7 +117,7 @@ class Account:
             and (self._usd_limit is None or usd <= self._usd_limit)
         )
 
-    def beyond(self, trials: Sequence[Amount]) -> dict[str, tuple[float, float]]:
+    def unaffordable(self, trials: Sequence[Amount]) -> dict[str, tuple[float, float]]:
         """Return the limits that pay none of these trials, each with the least that one of them may take."""
         found = {}
         for name, (amount, unit) in _QUANTITIES.items():
@@ -137,7 +137,7 @@ class Account:
         """Count a trial as no longer in flight."""
         self.in_flight -= 1
         if amount is not NOTHING:
-            self.held.take(amount)
+            self.held.subtract(amount)
 
     def charge(self, amount: Amount) -> None:
         """Count a completed trial with its reported usage."""

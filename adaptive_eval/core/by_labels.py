@@ -142,7 +142,7 @@ def _judged(spec: SessionSpec, board: SessionAnswers, record: LabelRecord) -> Ju
     doubted = np.zeros(shape, dtype=bool)
     read = _readable(board.run_sequence, steps)
     for row, name in enumerate(names):
-        there[row] = (steps < record.progress.get(name, 0)) & (category[row] != Mark.KNOWN) & read
+        there[row] = (steps < record.progress.get(name, 0)) & (category[row] != Mark.FILLED_IN) & read
         for number, one in enumerate(spec.tasks):
             here = (task == number) & (category[row] >= 0)
             judge[row, here] = one.unit_scores[category[row, here]]

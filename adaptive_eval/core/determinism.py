@@ -31,7 +31,7 @@ Answer = tuple[int, int]
 class _SteadyModel:
     """The answers of one model that is declared deterministic."""
 
-    known: bool = False
+    deterministic: bool = False
     varies: bool = False
     same: int = 0
     reviewed: int = 0
@@ -56,9 +56,9 @@ class Determinism:
         self.paused = False
         """While a log is replayed nothing is filled in: the log may yet have an answer to it."""
 
-    def known(self, model: int) -> bool:
+    def is_deterministic(self, model: int) -> bool:
         """Return whether a model is known to be deterministic by now."""
-        return model in self._models and self._models[model].known
+        return model in self._models and self._models[model].deterministic
 
     def varies(self, model: int) -> bool:
         """Return whether a model was said to be deterministic and is not."""
@@ -83,21 +83,21 @@ class Determinism:
                 continue
             found.same += before == answer
             if before != answer:
-                changed = found.known
+                changed = found.deterministic
                 found.varies = True
-                found.known = False
+                found.deterministic = False
                 found.answers, found.pending = {}, {}
                 if changed:
                     return index + 1
                 return None
             if found.same == REPEATS:
-                found.known = True
+                found.deterministic = True
                 return index + 1
         return None
 
     def needs_no_trial(self, model: int, index: int) -> bool:
         """Return whether the question of an index is known, and not to be checked."""
-        if not self.known(model):
+        if not self.is_deterministic(model):
             return False
         answers = self._models[model].answers
         task, question = self._run_sequence.at(index, model)
@@ -118,7 +118,7 @@ class Determinism:
             return None
         end = self._run_sequence.laid_out(model)
         while index < end and self._run_sequence.repeat(index, model) > 0:
-            if not found.known:
+            if not found.deterministic:
                 if waiting and self._repeats_before(index) >= REPEATS:
                     return None
                 return index
@@ -135,4 +135,6 @@ class Determinism:
 
     def done(self, model: int) -> bool:
         """Return whether a model is known and has answered every question."""
-        return self.known(model) and len(self._models[model].answers) == self._run_sequence.questions
+        return (
+            self.is_deterministic(model) and len(self._models[model].answers) == self._run_sequence.questions
+        )

@@ -65,7 +65,7 @@ class _OpenContrasts:
     most: list[float]  # steps up to which each model is asked
 
     @classmethod
-    def of(
+    def select(
         cls, comparison: SessionContrasts, wanted: Bools, needs: Floats | None = None, beyond: float = 1.0
     ) -> _OpenContrasts:
         """Return those that are `wanted`, with the steps up to which they need their models."""
@@ -90,7 +90,7 @@ class _Wants:
         self._comparison = comparison
         self._beyond = BEYOND if comparison.spec.spend == "time" else 1.0
         self._drain = Drain(comparison)
-        self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
+        self._open = _OpenContrasts.select(comparison, comparison.fold.needed)
         self._needs: Floats | None = None  # steps up to which contrasts need their models
 
     def contrasts(self, issued: list[int]) -> _OpenContrasts:
@@ -101,7 +101,7 @@ class _Wants:
             left = comparison.fold.needed
             if needs is not None:
                 left = left & (self._beyond * needs > fewer_of(issued, goal.first, goal.partner))
-            self._open = _OpenContrasts.of(comparison, left, needs, self._beyond)
+            self._open = _OpenContrasts.select(comparison, left, needs, self._beyond)
             self._needs = needs
         return self._open
 

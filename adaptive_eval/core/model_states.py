@@ -130,7 +130,7 @@ class Intake:
                     f"{_trial(outcome)} was told before with category {known_category}, now with {counted}"
                 )
 
-    def take(self, outcomes: Sequence[Completed], *, after_stop: bool) -> None:
+    def count(self, outcomes: Sequence[Completed], *, after_stop: bool) -> None:
         """Count outcomes, checked before; one that was counted already is left out."""
         states = self.states
         budget = self.budget

@@ -69,7 +69,7 @@ class OverduePlan:
         completed = self._budget.completed
         return Decision(LAID_OUT, (name,), "", progress, completed, evidence={"awaited": awaited})
 
-    def read(self) -> None:
+    def update(self) -> None:
         """Find what is needed after the answers until now."""
         if self.answers.answered != self._read_at:
             self._read_at = self.answers.answered
@@ -122,7 +122,7 @@ class Planner:
         if self.plan is not None:
             yield from self.plan.absorb()
             if self.plan.is_due:
-                self.plan.read()
+                self.plan.update()
 
     def lose(self, model: int) -> None:
         """Ask nothing more of a model."""

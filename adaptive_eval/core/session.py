@@ -130,7 +130,7 @@ class Session:
             slots = {self.board.model(name): free for name, free in capacity.items()}
         requests = self._issue(slots)
         if not requests and self._planner.plan is not None:
-            self._planner.plan.read()
+            self._planner.plan.update()
             requests = self._issue(slots)
         if not requests and not self.states.is_awaiting():
             self._decide(now=True)  # what waits unread may show what is needed next
@@ -225,7 +225,7 @@ class Session:
 
     def _take(self, outcomes: Sequence[Completed]) -> None:
         self._intake.check(outcomes)
-        self._intake.take(outcomes, after_stop=self.stopped is not None)
+        self._intake.count(outcomes, after_stop=self.stopped is not None)
         self.board.fill()
 
     def _report(self) -> list[Decision]:

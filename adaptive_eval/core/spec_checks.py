@@ -119,7 +119,7 @@ def _undecidable(spec: SessionSpec) -> str:
 def _few_clusters(task: str, clusters: tuple[str, ...], alpha: float) -> Iterator[Coded]:
     """Warn of clusters so few that even scores without spread would have intervals as wide as all scores."""
     sizes = np.unique(clusters, return_counts=True)[1]
-    sample = Sample.of(sizes)
+    sample = Sample.from_sizes(sizes)
     if sample.least_radius(alpha) >= 1.0:
         yield Coded(
             "warning/few-clusters",
@@ -205,7 +205,7 @@ def _too_small(spec: SessionSpec) -> Iterator[str]:
         for task, account, amount in zip(spec.tasks, budget.tasks, cheapest, strict=True):
             accounts.append((f"budget of task {task.name!r}", account, [amount]))
         for place, account, amounts in accounts:
-            for name, (limit, least) in account.beyond(amounts).items():
+            for name, (limit, least) in account.unaffordable(amounts).items():
                 yield (
                     f"{place}: {name} {limit:g} pays no trial of model {model.name!r}: its cheapest may take "
                     f"{least:g}, the prompt and max_tokens included; raise the limit or lower max_tokens"

@@ -161,7 +161,7 @@ def read_completions(
             failure = failure or error
     if not found:
         raise failure or malformed("no choice has an index that was asked for", redact=redact)
-    if not usage.completion_tokens and any(answer.said or answer.reasoning for answer in found.values()):
+    if not usage.completion_tokens and any(answer.content or answer.reasoning for answer in found.values()):
         usage = Usage()  # a report without the tokens of the answer is none
         found = {index: replace(answer, usage=usage) for index, answer in found.items()}
     if most > 1:
@@ -173,7 +173,7 @@ def _divide(found: dict[int, Completion], usage: Usage, thought: int, limit: int
     """Divide the bill of a request, and its tokens of reasoning, among its answers."""
     answers = found.values()
     usage = whole_usage(usage, [answer.finish_reason for answer in answers], limit)
-    shares = share_usage(usage, [len(answer.said) + len(answer.reasoning) for answer in answers], limit)
+    shares = share_usage(usage, [len(answer.content) + len(answer.reasoning) for answer in answers], limit)
     thoughts = share_usage(Usage(0, thought), [len(answer.reasoning) for answer in answers])
     for (index, answer), share, own in zip(found.items(), shares, thoughts, strict=True):
         found[index] = replace(

@@ -81,11 +81,11 @@ class OpenAIBatches(BatchInterface):
 
     async def asked(self, batch: Batch) -> Iterable[str]:
         """Read the names in the file that was sent."""
-        return [str(line.get("custom_id")) for line in await self._lines(batch.said.input_file_id)]
+        return [str(line.get("custom_id")) for line in await self._lines(batch.body.input_file_id)]
 
     async def answers(self, batch: Batch) -> dict[str, Any]:
         """Read the file of answers and that of errors."""
-        files = (batch.said.output_file_id, batch.said.error_file_id)
+        files = (batch.body.output_file_id, batch.body.error_file_id)
         lines = [line for file in files if file for line in await self._lines(file)]
         return {str(line.get("custom_id")): self._answer(line) for line in lines}
 
@@ -159,7 +159,7 @@ class AnthropicBatches(BatchInterface):
         own = []
         for name, asked in noted.items():
             try:
-                own.append(await self.look(Batch(name, "", True, said=asked)))
+                own.append(await self.look(Batch(name, "", True, body=asked)))
             except PermanentEndpointError as error:  # results are kept for 29 days
                 if error.status != 404:
                     raise
@@ -171,7 +171,7 @@ class AnthropicBatches(BatchInterface):
             alike = [one["id"] for one in listed["data"] if _size(one) == len(asked)]
             unknown = [name for name in alike if name not in noted and name not in others]
             if unknown:
-                own.append(await self.look(Batch(",".join(unknown), "", True, said=asked)))
+                own.append(await self.look(Batch(",".join(unknown), "", True, body=asked)))
         return own[::-1]
 
     async def look(self, batch: Batch) -> Batch:
@@ -182,7 +182,7 @@ class AnthropicBatches(BatchInterface):
 
     async def asked(self, batch: Batch) -> Iterable[str]:
         """Return the names that were noted."""
-        return cast("list[str]", batch.said)
+        return cast("list[str]", batch.body)
 
     async def answers(self, batch: Batch) -> dict[str, Any]:
         """Read the results; not from the address that the server gives, which would get the key."""

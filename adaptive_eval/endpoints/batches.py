@@ -57,7 +57,7 @@ class Batch:
     status: str  # in the interface's own word
     under_way: bool
     refused: str = ""  # why the whole batch was refused
-    said: Any = None
+    body: Any = None  # as the server sent it
 
 
 class BatchInterface(ABC):

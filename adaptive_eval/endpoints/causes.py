@@ -10,7 +10,7 @@ from types import MappingProxyType
 class Cause:
     """One cause for which a server refuses a request."""
 
-    said: re.Pattern[str] | None  # what servers say; its group `named` holds a parameter or a number
+    pattern: re.Pattern[str] | None  # what servers say; its group `named` holds a parameter or a number
     change: str  # what to change, with {named} for the group
     kept: bool  # whether a run keeps the setting, which is part of what a trial is
 
@@ -170,7 +170,7 @@ def cause_of(status: int, said: str) -> tuple[str, ...]:
     known = _BY_STATUS.get(status)
     names = CAUSES if known is None else _SAID_WITH.get(status, ())
     for name in names:
-        pattern = CAUSES[name].said
+        pattern = CAUSES[name].pattern
         found = None
         if pattern is not None:
             found = pattern.search(said[:2_000])

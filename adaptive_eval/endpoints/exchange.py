@@ -30,7 +30,7 @@ class Address:
 
     Examples
     --------
-    >>> Address.read("https://host/prefix/v1/?api-version=2")
+    >>> Address.parse("https://host/prefix/v1/?api-version=2")
     Address(base='https://host/prefix/v1', query={'api-version': '2'})
     """
 
@@ -38,7 +38,7 @@ class Address:
     query: Mapping[str, str]  # query parameters to send with every request, such as an API version
 
     @classmethod
-    def read(cls, url: str) -> Self:
+    def parse(cls, url: str) -> Self:
         """Take `url` apart."""
         if "@" in url.partition("://")[2].partition("/")[0]:
             raise UsageError(
@@ -61,7 +61,7 @@ class Address:
 
         Examples
         --------
-        >>> Address.read("http://gpu1:8000/v1").root
+        >>> Address.parse("http://gpu1:8000/v1").root
         'http://gpu1:8000'
         """
         return self.base.removesuffix("/v1")
@@ -72,7 +72,7 @@ class Address:
 
         Examples
         --------
-        >>> Address.read("http://gpu1:8000/team/v1").origin
+        >>> Address.parse("http://gpu1:8000/team/v1").origin
         'http://gpu1:8000'
         """
         parts = urlsplit(self.base)
@@ -146,7 +146,7 @@ class Exchange:
         most_bytes: int,
         credentials: Callable[[str], Mapping[str, str]] = bearer,
     ) -> None:
-        self.address = Address.read(url)
+        self.address = Address.parse(url)
         self._headers = dict(headers)
         self._key = read_key(api_key_env, environ)
         sent = dict(credentials(self._key or _NO_KEY))

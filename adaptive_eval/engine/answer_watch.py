@@ -52,7 +52,7 @@ class _TaskAnswers:
 
     answers: int = 0
     failed: int = 0  # those that the scorer could not score
-    said: str = ""  # the words of its latest failure
+    reason: str = ""  # the words of its latest failure
     not_found: int = 0  # those in which it found no result
     cut: int = 0  # those that were cut off
     categories: Counter[int] = field(default_factory=Counter)
@@ -170,7 +170,7 @@ _OF_TASKS: tuple[_Sign, ...] = (
         "warning/scorer-failed",
         lambda task: task.failed > 0,
         "task {name}: {it.failed:,} of {it.answers:,} answers could not be scored and count as missing: "
-        "{it.said}",
+        "{it.reason}",
     ),
     (
         "warning/judge-order",
@@ -303,7 +303,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         if failed:
             task.failed += 1
             cell.failed += 1
-            task.said = trial.missing.removeprefix(UNSCORED)
+            task.reason = trial.missing.removeprefix(UNSCORED)
         elif trial.category is not None:
             task.categories[trial.category] += 1
             if NOTHING_FOUND in trial.signals:
@@ -319,7 +319,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
         if task.failed >= SEVERAL and task.failed > MOST * task.answers:
             answering = [cell for (of, _), cell in self._cells.items() if of == name and cell.answers]
             if len(answering) >= min(2, len(self._asked)) and all(cell.fails for cell in answering):
-                return _unusable("scorer", name, task.failed, task.answers, said=task.said)
+                return _unusable("scorer", name, task.failed, task.answers, said=task.reason)
         if not self._nothing_is_wrong:
             models = self._asked - self._left or {model for of, model in self._cells if of == name}
             if all(self._cells[name, model].holds_nothing for model in models):
@@ -373,7 +373,7 @@ does its reasoning parser match the model? Its score would say nothing, so it is
             return None
         return (
             f"{cell.failed:,} of its {cell.answers:,} answers to task {task} could not be scored, so it is "
-            f"not ranked: {self._tasks[task].said}"
+            f"not ranked: {self._tasks[task].reason}"
         )
 
     def _works_elsewhere(self, task: str, model: str) -> bool:

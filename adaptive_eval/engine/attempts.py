@@ -42,11 +42,11 @@ class Past(NamedTuple):
     client: ModelClient
     messages: Sequence[Message]
     attempts: int
-    said: str
+    content: str
 
     def again(self) -> TrialTask:
         """Return the trial as one that may be asked again."""
-        trial = TrialTask.of(self.request, self.client, self.messages)
+        trial = TrialTask.from_request(self.request, self.client, self.messages)
         trial.attempts = self.attempts
         return trial
 
@@ -124,7 +124,7 @@ class TrialRunner:
         hung = {one.endpoint.url for one in self.dispatch.members(model) if one.server.silent}
         if servers & hung - self.proofs[model].proven:
             return False  # a test there would hang too
-        first = Repeat(answer.said, url)
+        first = Repeat(answer.content, url)
         ask = partial(self._ask_again, trial)
         return await self.proofs[model].holds(first, servers, ask, repeats=client.repeats)
 
@@ -157,7 +157,7 @@ class TrialRunner:
             self.dispatch.release(sending)
         if answer is None:
             return None
-        return Repeat(answer.said, slot.member.endpoint.url)
+        return Repeat(answer.content, slot.member.endpoint.url)
 
     def remember(self, trial: TrialTask) -> None:
         """Keep an answered trial as one of the latest of its server, if it can be asked again elsewhere."""
@@ -168,7 +168,7 @@ class TrialRunner:
         alone = len(sending.trials) == 1 and trial.request.task not in client.solvers and not client.batched
         large = any(message.whole is not None for message in prompt.messages)  # such as images
         if alone and not large and prompt.seed == trial.request.seed:
-            past = Past(trial.request, client, prompt.messages, trial.attempts, answer.said)
+            past = Past(trial.request, client, prompt.messages, trial.attempts, answer.content)
             self.past[model, sending.last.endpoint.url].append(past)
 
     def spares(self, model: str, member: Member) -> bool:
@@ -185,7 +185,7 @@ class TrialRunner:
             return
 
         async def ask(number: int) -> Trio:
-            trial, said = past[number].again(), past[number].said
+            trial, said = past[number].again(), past[number].content
             avoid = {server, *others} - {others[number % len(others)]}
             same, other = await asyncio.gather(*(self._ask_again(trial, seed, avoid) for seed in (0, 1)))
             return Trio(said, same, other)

@@ -97,13 +97,13 @@ class Stopwatch:
     >>> clock, used = Clock(), [0.0]
     >>> watch = Stopwatch(clock, elapsed=100.0, processor=lambda: used[0])
     >>> clock.seconds += 5.0
-    >>> watch.read()
+    >>> watch.running_time()
     105.0
     >>> clock.seconds += 8 * 3600.0  # asleep
-    >>> watch.read()
+    >>> watch.running_time()
     105.0
     >>> clock.seconds, used[0] = clock.seconds + 60.0, 50.0  # held up
-    >>> watch.read(), watch.longest_stall
+    >>> watch.running_time(), watch.longest_stall
     (165.0, 60.0)
     """
 
@@ -125,7 +125,7 @@ class Stopwatch:
         self._last = self._looked = self.clock.now()
         self._used, self._beats = self.processor(), self.heartbeat()
 
-    def read(self) -> float:
+    def running_time(self) -> float:
         """Return seconds of running time, those of previous sessions included."""
         now = self.clock.now()
         pause = now - self._last
@@ -257,7 +257,7 @@ class Pace:
 
     def elapsed(self) -> float:
         """Return the seconds of running time, those of previous sessions included."""
-        return self._running.read()
+        return self._running.running_time()
 
     def late(self, seconds: float) -> None:
         """Take in by how much the event loop was late; more than a pause is the stopwatch's matter."""

@@ -48,7 +48,7 @@ class Dispatch:
         at_servers: dict[Server, float] = {}
         while open_models:
             for model in tuple(open_models):
-                given = shares[model].take(wanted[model] - slots[model], at_servers)
+                given = shares[model].reserve(wanted[model] - slots[model], at_servers)
                 slots[model] += given
                 if given == 0 or slots[model] == wanted[model]:
                     open_models.remove(model)
@@ -65,13 +65,13 @@ class Dispatch:
                 times.append(pool.free_at(tokens, now=now))
         return min((at for at in times if at > now), default=math.inf)
 
-    def take(self, sending: Sending) -> bool:
+    def admit_now(self, sending: Sending) -> bool:
         """Give a request a slot, unless none is free or others wait already."""
         return not self._waiting[sending.model] and self._give(sending)
 
     async def admit(self, sending: Sending) -> Slot:
         """Wait until a request has a slot, and return it."""
-        if sending.slot is None and not self.take(sending):
+        if sending.slot is None and not self.admit_now(sending):
             await self._wait(sending)
         assert sending.slot is not None
         return sending.slot
@@ -135,7 +135,7 @@ class Dispatch:
     def _give(self, sending: Sending) -> bool:
         """Take a free slot for a request; return whether there was one."""
         model, tokens = sending.model, sending.tokens
-        slot = self._pools[model].take(tokens, now=self._clock.now(), failed_at=sending.failed_at)
+        slot = self._pools[model].reserve(tokens, now=self._clock.now(), failed_at=sending.failed_at)
         if slot is None:
             return False
         sending.slot = slot
@@ -154,7 +154,7 @@ class _Share:
         self._tokens = tokens
         self._now = now
 
-    def take(self, wanted: int, at_servers: dict[Server, float]) -> int:
+    def reserve(self, wanted: int, at_servers: dict[Server, float]) -> int:
         """Take one slot, or all that are wanted if nothing bounds them; return how many."""
         for member, at_member in self._members.items():
             server = member.server

@@ -197,7 +197,7 @@ class InFlightTrials:
         state = State.SCORING  # its scorer was out of reach
         if trial.completion is None:
             if trial.sending.sender is trial:
-                self.fleet.dispatch.take(trial.sending)
+                self.fleet.dispatch.admit_now(trial.sending)
             if trial.sending.slot is None:
                 state = State.WAITING
             else:

@@ -162,7 +162,7 @@ class IndependenceAudit:
         known = self._watched(model, question)
         if known is None:
             return ""
-        text = completion.said.encode("utf-8", "surrogatepass")
+        text = completion.content.encode("utf-8", "surrogatepass")
         answer = _Answer(question, completion.digest, completion.response_digest, text)
         kind = self._kind(known, answer, id_length=len(completion.response_id))
         known.count(answer, kind, self._counted)

@@ -179,7 +179,7 @@ class Pool:
         """Whether any server can be asked."""
         return any(member.usable for member in self.members)
 
-    def take(self, tokens: int, *, now: float, failed_at: Collection[Member] = ()) -> Slot | None:
+    def reserve(self, tokens: int, *, now: float, failed_at: Collection[Member] = ()) -> Slot | None:
         """Take a slot at the free server with the fewest requests in flight, whichever models they are of."""
         if self.rates.free(tokens, now=now) < 1:
             return None

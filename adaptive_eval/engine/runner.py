@@ -255,7 +255,7 @@ class Runner:
             raise SessionError(f"the session asked for {request.key}, but the model has no free slot")
         capacity[model] -= 1
         failed = self._options.unfinished.get(request.key, ())
-        return TrialTask.of(request, lane.client, self._prompts.messages(request), failed)
+        return TrialTask.from_request(request, lane.client, self._prompts.messages(request), failed)
 
     async def _absorb(self) -> None:
         """Store completed trials, commit once, and only then tell the session."""

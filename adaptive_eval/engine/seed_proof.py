@@ -31,7 +31,7 @@ SURE = 3
 class Repeat(NamedTuple):
     """An answer to a request that was sent again."""
 
-    said: str
+    content: str
     server: str
 
 
@@ -42,7 +42,7 @@ Ask: TypeAlias = Callable[[int, Collection[str]], Awaitable[Repeat | None]]
 class Trio(NamedTuple):
     """An answer of a server that is not asked any more, and two to the same question from another."""
 
-    said: str
+    content: str
     same: Repeat | None  # under the same seed
     other: Repeat | None  # under another seed
 
@@ -108,9 +108,9 @@ class SeedProof:
                 for said, same, other in await asyncio.gather(*map(ask, numbers)):
                     if same is None or other is None:
                         return
-                    self.refuted = self.refuted or said != same.said
+                    self.refuted = self.refuted or said != same.content
                     covered.add(same.server)
-                    odd += said != other.said
+                    odd += said != other.content
                 if self.refuted:
                     return
                 if covered >= set(others) and (repeats or odd >= ODD_ONES):
@@ -125,17 +125,22 @@ class SeedProof:
             one = first if number == 0 else await ask(number, covered)
             if one is None:
                 return
-            if pairs and not repeats and _is_long(one.said, first.said) and one.said != first.said:
+            if (
+                pairs
+                and not repeats
+                and _is_long(one.content, first.content)
+                and one.content != first.content
+            ):
                 shown = True
                 break
             two = await ask(number, covered | {one.server})
             if two is None:
                 return
-            self.refuted = one.said != two.said
+            self.refuted = one.content != two.content
             if self.refuted:
                 return
             covered |= {one.server, two.server}
-            pairs.append((one.said, two.said))
+            pairs.append((one.content, two.content))
             alike = len(pairs) >= SURE and len({said for said, _ in pairs}) == 1
             shown = alike if repeats else chance_of_pairs(pairs) <= CHANCE
             if alike or shown:
@@ -151,7 +156,7 @@ class SeedProof:
             again = await ask(0, covered)
             if again is None:
                 return False
-            self.refuted = again.said != first.said
+            self.refuted = again.content != first.content
             if self.refuted:
                 return False
             covered.add(again.server)

@@ -100,7 +100,9 @@ class ModelHandle:
             raise self._solver.mistake(f"calls with {fields!r:.80}: a call takes messages and tools")
         async with self._lock:
             asked = Conversation(
-                map(Message.of, messages), {**self._asked.fields, **fields}, self._asked.image_tokens
+                map(Message.from_mapping, messages),
+                {**self._asked.fields, **fields},
+                self._asked.image_tokens,
             )
             spent = sum(answer.usage.prompt_tokens for answer in self._answers)
             if len(self._answers) >= self._solver.calls:

@@ -88,7 +88,7 @@ class TrialTask:
     task: asyncio.Task[None] | None = None  # runs it
 
     @classmethod
-    def of(
+    def from_request(
         cls,
         request: TrialRequest,
         client: ModelClient,

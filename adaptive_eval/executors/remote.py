@@ -76,7 +76,7 @@ class _PendingJob:
         """Whether all results have arrived."""
         return self.answers.done() and all(score.done() for score in self.scores)
 
-    def take(self, event: Event) -> None:
+    def deliver(self, event: Event) -> None:
         """Store a result."""
         if isinstance(event, JobScore):
             _resolve(self.scores[event.place], event.score)
@@ -293,7 +293,7 @@ class RemoteExecutor:
         for event in events:
             pending = slot.jobs.get(event.number)
             if pending is not None:  # else it was withdrawn
-                pending.take(event)
+                pending.deliver(event)
                 if pending.finished:
                     del slot.jobs[event.number]
         if self._queue:

@@ -95,7 +95,9 @@ class _GatheredTask:
     numbers: list[int] = field(default_factory=list)
     categories: int = 0
     scores: set[float] = field(default_factory=set)
-    said: dict[str, tuple[Any, Path]] = field(default_factory=dict)  # version and weights, and by which log
+    declared: dict[str, tuple[Any, Path]] = field(
+        default_factory=dict
+    )  # version and weights, and by which log
 
 
 class Gatherer:
@@ -281,7 +283,7 @@ class Gatherer:
 
     def _require_same(self, log: Log, kind: str, name: str, said: Any) -> None:
         """Refuse a log that says something else about a task than an earlier one."""
-        known = self._tasks.setdefault(name, _GatheredTask()).said.setdefault(kind, (said, log.path))
+        known = self._tasks.setdefault(name, _GatheredTask()).declared.setdefault(kind, (said, log.path))
         if known[0] != said:
             raise OutcomesError(
                 f"{log.path}: the {kind} of its task {name!r} is {said}, in {known[1]} it is {known[0]}: the "
@@ -295,7 +297,7 @@ class Gatherer:
         questions = {name: tuple(task.questions) for name, task in tasks.items()}
         categories = {name: task.categories for name, task in tasks.items()}
         scores = {name: tuple(sorted(task.scores)) for name, task in tasks.items()}
-        weights = {name: task.said[WORTH][0] for name, task in tasks.items() if WORTH in task.said}
+        weights = {name: task.declared[WORTH][0] for name, task in tasks.items() if WORTH in task.declared}
         notes = (*self._read, *self._audit.remarks(), *self._notes(tasks))
         groups = {name: self._groups(name, task) for name, task in tasks.items() if self._clusters}
         told = weights, frozenset(self._rules), groups, notes, self._copies

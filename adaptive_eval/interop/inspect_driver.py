@@ -418,7 +418,7 @@ def generate_options(model: ModelConfig, address: str) -> dict[str, Any]:
     if further:
         options["extra_body"] = further
     if model.headers:
-        options["extra_headers"] = {name: header.read(name) for name, header in model.headers.items()}
+        options["extra_headers"] = {name: header.resolve(name) for name, header in model.headers.items()}
     return options
 
 

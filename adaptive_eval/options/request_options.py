@@ -107,7 +107,7 @@ class HeaderConfig(Section):
     env: EnvName | None = None
     """Name of the environment variable that holds the value."""
 
-    def read(self, name: str) -> str:
+    def resolve(self, name: str) -> str:
         """Return the value of the header `name`."""
         if self.env is None:
             return self.value or ""

@@ -39,12 +39,12 @@ class QuestionClaim:
     of: int
 
     @classmethod
-    def read(cls, text: str) -> QuestionClaim:
+    def parse(cls, text: str) -> QuestionClaim:
         """Read what a person writes.
 
         Examples
         --------
-        >>> QuestionClaim.read("8 of 10")
+        >>> QuestionClaim.parse("8 of 10")
         QuestionClaim(right=8, of=10)
         """
         found = re.fullmatch(r"\s*(\d+)\s*of\s*(\d+)\s*", text)
@@ -81,7 +81,7 @@ def each_question(
     RunFileError
         If the run has no answers.
     """
-    wanted = QuestionClaim.read(asked)
+    wanted = QuestionClaim.parse(asked)
     if confidence is not None and not 0.5 < confidence < 1.0:
         raise UsageError(f"--confidence {confidence:g}: give a number between 0.5 and 1")
     if confidence is not None and wanted.right == wanted.of:

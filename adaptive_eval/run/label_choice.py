@@ -79,7 +79,7 @@ class LabelChoices:
     calls: tuple[LabelCall, ...] = ()
 
     @classmethod
-    def of(cls, reader: RunReader) -> LabelChoices:
+    def from_run(cls, reader: RunReader) -> LabelChoices:
         """Return the choices of the calls that were made so far."""
         meta = reader.meta()
         file = reader.directory / CALLS
@@ -221,7 +221,7 @@ def offer_labels(reader: RunReader, about: RunDescription, asked: str) -> Writte
     asked : str
         A share of the questions asked so far, such as ``0.1``, or a whole number of them.
     """
-    choices = LabelChoices.of(reader).larger(*_share_or_number(asked))
+    choices = LabelChoices.from_run(reader).larger(*_share_or_number(asked))
     chosen = choices.chosen
     own = chosen.chances
     found, tasks = [], {}

@@ -115,7 +115,7 @@ def labels_of_run(config: RunConfig, reader: RunReader | None) -> LabelRecord | 
 
 def _read(reader: RunReader, about: RunDescription, file: Path) -> LabelRecord:
     """Read a file of labels of a run."""
-    choices = LabelChoices.of(reader)
+    choices = LabelChoices.from_run(reader)
     labels = _file(choices, allowed_scores(about.weights, about.categories)).read(file)
     by_id = [one.by_id for one in labels]
     if any(by_id) and not all(by_id):

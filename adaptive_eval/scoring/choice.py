@@ -150,8 +150,8 @@ class ChoiceScorer(ChoiceScorerConfig, _Choosing, AnswerScorer):
         """Return the letter of the answer in `text`, whose last box is `box`, or None."""
         options = self._options(question)
         if box is not None:
-            return Answer(options.read(box.text) or box.text, "boxed", is_final=True)
-        whole = options.read(text)
+            return Answer(options.letter_of(box.text) or box.text, "boxed", is_final=True)
+        whole = options.letter_of(text)
         if whole is not None:
             return Answer(whole, "whole text", is_final=True)
         stated = options.stated(text)
@@ -175,8 +175,8 @@ class ChoiceOptions:
     Examples
     --------
     >>> options = ChoiceOptions("ABC", ("red", "blue", "green"))
-    >>> options.read("(b)"), options.read("C. green"), options.read("Blue."), options.read("a colour")
-    ('B', 'C', 'B', None)
+    >>> [options.letter_of(text) for text in ("(b)", "C. green", "Blue.", "a colour")]
+    ['B', 'C', 'B', None]
     """
 
     def __init__(self, letters: str, texts: tuple[str, ...] = ()) -> None:
@@ -206,7 +206,7 @@ class ChoiceOptions:
             return found[0]
         return None
 
-    def read(self, text: str) -> str | None:
+    def letter_of(self, text: str) -> str | None:
         """Return the letter of the option that `text` is, or None."""
         if len(text) > 2 * _LONGEST_LINE + max(map(len, self.texts), default=0):
             return None
@@ -227,7 +227,7 @@ class ChoiceOptions:
     def in_last_line(self, text: str) -> str | None:
         """Return the only option that the last line names, by letter or text, unless it denies one."""
         line = text.rsplit("\n", 1)[-1][-_LONGEST_LINE:]
-        as_a_whole = self.read(line)
+        as_a_whole = self.letter_of(line)
         if as_a_whole is not None:
             return as_a_whole
         first = text.split("\n", 1)[0][:_LONGEST_LINE]

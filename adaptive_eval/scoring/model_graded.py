@@ -49,7 +49,7 @@ class Bill:
         self.completion_tokens += other.completion_tokens
 
     @classmethod
-    def of(cls, signals: Mapping[str, Signal], kind: str) -> Bill:
+    def from_signals(cls, signals: Mapping[str, Signal], kind: str) -> Bill:
         """Return what :meth:`signals` was given."""
         counts = []
         for name in cls().signals(kind):
@@ -189,7 +189,7 @@ def asked(question: Question) -> str:
     'system: Add.\nuser: 2 + 2?'
     """
     if GIVEN in question.fields:
-        said = map(Message.of, question.fields[GIVEN])
+        said = map(Message.from_mapping, question.fields[GIVEN])
         text = "\n".join(f"{message.role}: {message.content}" for message in said)
     else:
         text = str(question.fields.get("input", ""))

@@ -301,7 +301,7 @@ class End:
         }
         self.loop: Any = None  # of asyncio, in which this side's awaitables are awaited
         self.may: Callable[..., None] = lambda *_: None  # raises for what the other side may not ask
-        self.said: Callable[[], str] = str  # what was printed since it was last called
+        self.printed: Callable[[], str] = str  # what was printed since it was last called
         self.hear: Callable[[str], object] = str
         self.give: Callable[[Any], object] = id  # told of each object of this side that the other side gets
         self.lost: Callable[[], None] = lambda: os._exit(0)
@@ -386,7 +386,7 @@ class End:
         values = self._encoded([*arguments])
         named = {name: self.encode(value) for name, value in keywords.items()}
         message |= {"changes": changes, "values": values, "named": named}
-        data = json.dumps(message | {"said": self.said()}).encode()
+        data = json.dumps(message | {"printed": self.printed()}).encode()
         with suppress(BrokenPipeError):
             self.connection.sendall(len(data).to_bytes(8, "big") + data)
 
@@ -409,7 +409,7 @@ class End:
             self.shared[number] = one, _elements(one)
         values = self._decoded(message["values"])
         named = {name: self.decode(value) for name, value in message["named"].items()}
-        self.hear(message["said"])
+        self.hear(message["printed"])
         return values, named
 
     def _forget(self) -> None:

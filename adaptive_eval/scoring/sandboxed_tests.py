@@ -122,7 +122,7 @@ def _answer(end: End) -> None:
         "derive": _derived,
         "super": lambda kind, one, name: getattr(super(kind, one), name),
     }
-    end.said = lambda: printed.drained().decode("utf-8", "replace")
+    end.printed = lambda: printed.drained().decode("utf-8", "replace")
     end.serve()
 
 

@@ -196,7 +196,7 @@ class ToolCallsScorer(ToolCallsScorerConfig):
     def score(self, completion: Completion, question: Question) -> Score:
         """Score one answer."""
         wanted = _wanted(question.target) or []
-        made = list(map(_Call.read, completion.tool_calls[:MOST]))
+        made = list(map(_Call.parse, completion.tool_calls[:MOST]))
         truncated = completion.cut_off
         fits = [self._fitting(one, made) for one in wanted]
         if self.ordered:
@@ -231,7 +231,7 @@ class _Call:
     arguments: Any  # a JSON value; what is no JSON stays a text
 
     @classmethod
-    def read(cls, call: Mapping[str, Any]) -> _Call:
+    def parse(cls, call: Mapping[str, Any]) -> _Call:
         given = call.get("arguments")
         read = given
         if isinstance(given, str):
@@ -254,7 +254,7 @@ def _wanted(target: str) -> list[_Call] | None:
             call = one.get("function", one)
         if not isinstance(call, dict) or not isinstance(call.get("name"), str):
             return None
-        calls.append(_Call.read(call))
+        calls.append(_Call.parse(call))
     return calls
 
 

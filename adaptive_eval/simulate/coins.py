@@ -30,7 +30,7 @@ class ReplicateAnswers(Protocol):
     def limit(self) -> Ints:
         """Trials of each model before its answers run out; :data:`ENDLESS` without end."""
 
-    def take(self, models: Ints, start: int, stop: int) -> Ints:
+    def draw(self, models: Ints, start: int, stop: int) -> Ints:
         """Return the next categories of some models."""
 
 
@@ -382,7 +382,7 @@ class _Draws:
         self.limit = np.full(len(cumulative), ENDLESS)
         self._generators = [np.random.default_rng(child) for child in seed.spawn(len(cumulative))]
 
-    def take(self, models: Ints, start: int, stop: int) -> Ints:
+    def draw(self, models: Ints, start: int, stop: int) -> Ints:
         """See :class:`ReplicateAnswers`."""
         questions, _ = asked(self._run_sequence, models, start, stop)
         numbers = np.stack([self._generators[model].random(stop - start) for model in models.tolist()])

@@ -199,7 +199,7 @@ def _block_end(comparison: SessionContrasts, rows: Ints, start: int, limit: Ints
 
 
 def _absorb(board: SessionAnswers, stream: ReplicateAnswers, rows: Ints, start: int, stop: int) -> None:
-    block = stream.take(rows, start, stop)
+    block = stream.draw(rows, start, stop)
     copied = _copied(stream, rows, start, stop)
     for row, step in np.argwhere(copied > 0).tolist():
         board.doubt(int(rows[row]), start + step, int(copied[row, step]))
@@ -401,7 +401,7 @@ class _VirtualRun:
             laid_out = self.session.board.run_sequence.laid_out(model)
             stop = int(min(start + AHEAD, self.stream.limit[model], laid_out))
             row = np.array([model])
-            known.extend(self.stream.take(row, start, stop)[0].tolist())
+            known.extend(self.stream.draw(row, start, stop)[0].tolist())
             for _, step in np.argwhere(copied := _copied(self.stream, row, start, stop)).tolist():
                 self._copied[model, start + step] = int(copied[0, step])
         return known[index]

@@ -342,7 +342,7 @@ class _Replay:
                 self._looked[model] = seen = stop
         return self._limit
 
-    def take(self, models: Ints, start: int, stop: int) -> Ints:
+    def draw(self, models: Ints, start: int, stop: int) -> Ints:
         """See :class:`~adaptive_eval.simulate.coins.Stream`."""
         questions, repeats = asked(self._run_sequence, models, start, stop)
         repeats = np.minimum(repeats, self._categories.shape[2] - 1)

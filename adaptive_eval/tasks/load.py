@@ -132,7 +132,7 @@ def _template(section: TaskConfig, base: Path | None) -> PromptTemplate | Messag
     if isinstance(section.prompt, str) and not section.media:
         return PromptTemplate.parse(section.prompt)
     try:
-        return MessagesTemplate.read(section.prompt, tuple(section.media), base or Path())
+        return MessagesTemplate.parse(section.prompt, tuple(section.media), base or Path())
     except Unreadable as error:
         raise DatasetError(f"the prompt {error}") from None
 

@@ -245,7 +245,7 @@ class MessagesTemplate:
 
     Examples
     --------
-    >>> template = MessagesTemplate.read("Look: {chart} {input}", ("chart",))
+    >>> template = MessagesTemplate.parse("Look: {chart} {input}", ("chart",))
     >>> chart = [media_part("https://example.org/a.png", "image", None)]
     >>> [part["type"] for part in template.conversation({"chart": chart, "input": "Why?"})[0].sent["content"]]
     ['text', 'image_url', 'text']
@@ -255,7 +255,7 @@ class MessagesTemplate:
     media: tuple[str, ...] = ()  # fields that are lists of parts
 
     @classmethod
-    def read(
+    def parse(
         cls, prompt: str | Sequence[Any], media: tuple[str, ...] = (), folder: Path | None = None
     ) -> MessagesTemplate:
         """Read a prompt; Unreadable if it is none. Media that it does not name come before its text."""
@@ -282,7 +282,7 @@ class MessagesTemplate:
 
     def conversation(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
         """Return the messages with every field replaced."""
-        return tuple(Message.of(self._rendered(message, values)) for message in self.messages)
+        return tuple(Message.from_mapping(self._rendered(message, values)) for message in self.messages)
 
     def _rendered(self, message: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
         content = message["content"]

@@ -89,7 +89,7 @@ class RowFile:
     problems: tuple[tuple[int, str], ...]
 
     @classmethod
-    def of(cls, found: Iterable[Found], source: str) -> RowFile:
+    def from_found(cls, found: Iterable[Found], source: str) -> RowFile:
         """Return what was found in a `source`; it must hold something."""
         rows: list[Row] = []
         problems: list[tuple[int, str]] = []
@@ -116,7 +116,7 @@ def read_rows(path: Path) -> RowFile:
     >>> file.rows[0].line, file.rows[0].values["target"]
     (2, '4')
     """
-    return RowFile.of(stream_rows(path), "file")
+    return RowFile.from_found(stream_rows(path), "file")
 
 
 Found: TypeAlias = Row | tuple[int, str]

@@ -270,7 +270,7 @@ def _of_dataset(name: str) -> Iterator[None]:
 
 
 def _numbered(found: Iterable[Any], media: Collection[str] = ()) -> RowFile:
-    return RowFile.of(starmap(partial(_row, media), enumerate(found, start=1)), "dataset")
+    return RowFile.from_found(starmap(partial(_row, media), enumerate(found, start=1)), "dataset")
 
 
 def _row(media: Collection[str], number: int, values: Any) -> Found:

@@ -99,7 +99,7 @@ class Task:
         """Return the messages that ask `question`, with the tools that are offered."""
         before = () if self.system is None else (Message("system", self.system),)
         if GIVEN in question.fields:
-            asked = tuple(map(Message.of, question.fields[GIVEN]))
+            asked = tuple(map(Message.from_mapping, question.fields[GIVEN]))
         else:
             asked = self.template.conversation(question.fields)
         tools = question.fields.get(TOOLS_GIVEN, self.tools)

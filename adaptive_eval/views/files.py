@@ -47,7 +47,7 @@ Cell: TypeAlias = str | int | float | None
 
 def models_csv(summary: RunSummary) -> str:
     """Return the leaderboard as CSV, one model a row."""
-    return _csv(MODELS, model_rows(summary.results, summary.known.models))
+    return _csv(MODELS, model_rows(summary.results, summary.whole_details.models))
 
 
 def pairs_csv(summary: RunSummary) -> str:
@@ -67,7 +67,7 @@ def questions_csv(summary: RunSummary) -> str:
     """
     names = [line.model for line in summary.results.models]
     rows = []
-    for question in summary.known.questions or ():
+    for question in summary.whole_details.questions or ():
         for name, (trials, right) in zip(names, question.by_model, strict=True):
             if trials:
                 rows.append(Tally(question, name, trials, right))
@@ -437,12 +437,12 @@ def _told_apart(boards: Sequence[_Board]) -> list[_Board]:
 
 def _asked(summary: RunSummary, folder: str) -> tuple[str, dict[str, Any]]:
     """Return the tasks in words, and what must be equal for scores to be compared."""
-    tasks = summary.known.tasks
-    scoring = summary.known.entry("scoring")
+    tasks = summary.whole_details.tasks
+    scoring = summary.whole_details.entry("scoring")
     if tasks is None or scoring is None:
         return summary.name, {"run": folder}  # the run file does not say: a board of its own
     title = f"{', '.join(tasks)} ({summary.results.questions:,} questions)"
-    return title, {"tasks": tasks, "scoring": scoring, "target": summary.known.target}
+    return title, {"tasks": tasks, "scoring": scoring, "target": summary.whole_details.target}
 
 
 def _stored(report: Path) -> _Report | None:

@@ -28,7 +28,7 @@ class ModelRow:
     running: bool = False
 
     @property
-    def known(self) -> ModelAccount:
+    def whole_account(self) -> ModelAccount:
         """The account, which has to have been read."""
         assert self.account is not None
         return self.account
@@ -221,8 +221,8 @@ MODELS: tuple[Column[ModelRow], ...] = (
         key="missing_reasons",
         heading="reasons",
         unit=Unit.COUNTS,
-        value=lambda row: dict(row.known.missing),
-        text=lambda row: kinds_words(row.known.missing),
+        value=lambda row: dict(row.whole_account.missing),
+        text=lambda row: kinds_words(row.whole_account.missing),
         outlets=JSON | ANSWERS,
         meaning="the same by reason",
     ),
@@ -291,18 +291,18 @@ MODELS: tuple[Column[ModelRow], ...] = (
         key="no_answer",
         heading="answers without text",
         unit=Unit.COUNTS,
-        value=lambda row: dict(row.known.no_answer),
-        text=lambda row: kinds_words(row.known.no_answer),
+        value=lambda row: dict(row.whole_account.no_answer),
+        text=lambda row: kinds_words(row.whole_account.no_answer),
         spare=True,
         outlets=JSON | ANSWERS,
         meaning="answers without text, by [cause](scoring.md#answers-without-text)",
-        when=_if_one(lambda row: row.known.no_answer),
+        when=_if_one(lambda row: row.whole_account.no_answer),
     ),
     Column(
         key="truncated",
         heading="cut off",
         unit=Unit.COUNT,
-        value=lambda row: row.known.truncated,
+        value=lambda row: row.whole_account.truncated,
         outlets=FILES | ANSWERS,
         meaning="answers truncated at the token limit",
     ),
@@ -317,15 +317,15 @@ MODELS: tuple[Column[ModelRow], ...] = (
     Column(
         key="categories",
         unit=Unit.DATA,
-        value=lambda row: list(row.known.categories),
+        value=lambda row: list(row.whole_account.categories),
         outlets=JSON,
         meaning="stored answers by category, from category 0 on",
     ),
     Column(
         key="errors",
         unit=Unit.COUNTS,
-        value=lambda row: dict(row.known.errors),
-        text=lambda row: kinds_words(row.known.errors),
+        value=lambda row: dict(row.whole_account.errors),
+        text=lambda row: kinds_words(row.whole_account.errors),
         spare=True,
         outlets=JSON | ANSWERS,
         meaning="failed attempts of trials by kind, those made good later included; a request for n "
@@ -374,7 +374,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         key="latency_p50_seconds",
         heading="latency p50",
         unit=Unit.SECONDS,
-        value=lambda row: row.known.latency_p50_seconds,
+        value=lambda row: row.whole_account.latency_p50_seconds,
         optional=True,
         outlets=FILES | COST,
         meaning="median latency of the answers",
@@ -383,7 +383,7 @@ MODELS: tuple[Column[ModelRow], ...] = (
         key="latency_p95_seconds",
         heading="p95",
         unit=Unit.SECONDS,
-        value=lambda row: row.known.latency_p95_seconds,
+        value=lambda row: row.whole_account.latency_p95_seconds,
         optional=True,
         spare=True,
         outlets=FILES | COST,

@@ -315,7 +315,7 @@ def _sparse(count: int) -> list[int]:
 
 def course_plots(summary: RunSummary) -> list[Plot]:
     """Return the plots that have something to show."""
-    moments = [moment for moment in summary.known.course if moment.trials]
+    moments = [moment for moment in summary.whole_details.course if moment.trials]
     if len(moments) < 2:
         return []
     trials = [moment.trials for moment in moments]

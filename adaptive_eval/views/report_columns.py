@@ -54,7 +54,7 @@ def counts(summary: RunSummary) -> dict[str, int]:
         "models": len(results.models),
         "questions": results.questions,
         "trials": results.trials,
-        "stored": summary.known.stored,
+        "stored": summary.whole_details.stored,
         "uncounted": summary.uncounted,
         "pairs": len(results.pairs),
         "separated": verdicts.count("better") + verdicts.count("worse"),
@@ -90,7 +90,7 @@ def _forecast(summary: RunSummary) -> Mapping[str, Any] | None:
 
 
 def _questions(summary: RunSummary) -> list[Tally] | None:
-    questions = summary.known.questions
+    questions = summary.whole_details.questions
     if questions is None:
         return None
     return list(map(Tally, questions))
@@ -262,7 +262,7 @@ RULE: tuple[Column[RunSummary], ...] = (
     Column(
         key="target",
         unit=Unit.WORDS,
-        value=lambda run: run.known.target,
+        value=lambda run: run.whole_details.target,
         optional=True,
         outlets=JSON,
         meaning="what the verdicts are about: `benchmark`, these questions, or `population`, those they "
@@ -293,7 +293,7 @@ PROMISES = (
 
 
 def _promises(summary: RunSummary) -> Mapping[str, Any]:
-    known = summary.known
+    known = summary.whole_details
     found = promises(summary.results, known.target, known.together, known.judged, known.cut_off)
     return {"holds": list(found.holds), "limits": list(found.limits)}
 
@@ -451,7 +451,7 @@ REPORT: tuple[Column[RunSummary], ...] = (
     Column(
         key="models",
         unit=Unit.ROWS,
-        value=lambda run: model_rows(run.results, run.known.models),
+        value=lambda run: model_rows(run.results, run.whole_details.models),
         columns=MODELS,
         outlets=JSON,
         meaning="the leaderboard: by rank interval, then by score; models with few answers last",
@@ -572,7 +572,7 @@ REPORT: tuple[Column[RunSummary], ...] = (
     Column(
         key="rankings",
         unit=Unit.ROWS,
-        value=lambda run: rankings_of(run.known.rankings),
+        value=lambda run: rankings_of(run.whole_details.rankings),
         columns=RANKINGS,
         outlets=JSON,
         meaning="the same answers ranked by other rubrics, the run's own ranking (`as run`) first; "
@@ -590,7 +590,7 @@ REPORT: tuple[Column[RunSummary], ...] = (
     Column(
         key="meta",
         unit=Unit.DATA,
-        value=lambda run: dict(run.known.meta),
+        value=lambda run: dict(run.whole_details.meta),
         outlets=JSON,
         meaning="the run file's own description: config text, hash, seed, versions; all values are "
         "text, paths of the machine are left out",

@@ -110,9 +110,9 @@ def _intro(summary: RunSummary, *, html: bool) -> Iterator[Block]:
     yield from map(Para, chances_words(results))
     yield from map(Para, uncounted_words(summary))
     yield from _warnings(summary, html=html)
-    truncated = sum(one.truncated for one in summary.known.models)
+    truncated = sum(one.truncated for one in summary.whole_details.models)
     problems = problem_words(
-        summary.state, results.models, summary.endpoints, truncated, summary.known.cut_off
+        summary.state, results.models, summary.endpoints, truncated, summary.whole_details.cut_off
     )
     if html and problems:
         yield Items(problems[:_MOST_PROBLEMS], classes="problems")
@@ -247,7 +247,7 @@ def _course(tables: ReportTables) -> Iterator[PageSection]:
 
 
 def _rankings(tables: ReportTables) -> Iterator[PageSection]:
-    rankings = tables.summary.known.rankings
+    rankings = tables.summary.whole_details.rankings
     if rankings:
         from adaptive_eval.views.label_sentences import report_by_labels  # most runs have none
 
@@ -257,7 +257,7 @@ def _rankings(tables: ReportTables) -> Iterator[PageSection]:
 
 
 def _promises(tables: ReportTables) -> PageSection:
-    known = tables.summary.known
+    known = tables.summary.whole_details
     found = promises(tables.summary.results, known.target, known.together, known.judged, known.cut_off)
     holds: Block = Para("Nothing that holds under repeated looks.")
     if found.holds:
@@ -267,7 +267,7 @@ def _promises(tables: ReportTables) -> PageSection:
 
 
 def _answers(tables: ReportTables) -> PageSection:
-    known = tables.summary.known.models
+    known = tables.summary.whole_details.models
     missing = sum(sum(one.missing.values()) for one in known)
     truncated = sum(one.truncated for one in known)
     words = f"{count(missing, 'trial')} without an answer and {count(truncated, 'answer')} cut off, by model"
@@ -300,7 +300,7 @@ def _endpoints(tables: ReportTables) -> Iterator[PageSection]:
 
 
 def _questions(tables: ReportTables) -> Iterator[PageSection]:
-    questions = tables.summary.known.questions
+    questions = tables.summary.whole_details.questions
     if not questions:
         return
     right = [one.correct for one in questions]
@@ -344,12 +344,12 @@ _SEVERAL_NOTE = (
 
 
 def _examples(tables: ReportTables, samples: str) -> Iterator[PageSection]:
-    found, title = tables.summary.known.examples, "Answers one by one"
+    found, title = tables.summary.whole_details.examples, "Answers one by one"
     if samples:
         links = [(samples, "Look through all answers")]
         yield PageSection("examples", title, [Para("By model, task, result or text:", links=links)])
     elif tables.html and found is not None and found.models:
-        blocks = samples_in_file(found, tables.names, tables.summary.known.stored)
+        blocks = samples_in_file(found, tables.names, tables.summary.whole_details.stored)
         yield PageSection("examples", title, blocks)
 
 
@@ -387,7 +387,7 @@ def _paper(tables: ReportTables) -> PageSection:
 
 def _reproduce(tables: ReportTables) -> PageSection:
     blocks: list[Block] = [tables.settings()]
-    config = tables.summary.known.meta.get("config")
+    config = tables.summary.whole_details.meta.get("config")
     if config is not None:
         code = Code("The config", config, "yaml")
         if tables.html:

@@ -93,7 +93,7 @@ class ReportTables:
     @cached_property
     def rows(self) -> list[ModelRow]:
         """The models, best first."""
-        return model_rows(self.summary.results, self.summary.known.models)
+        return model_rows(self.summary.results, self.summary.whole_details.models)
 
     @cached_property
     def pairs(self) -> ShownPairs:
@@ -131,7 +131,7 @@ class ReportTables:
         models: dict[str, list[tuple[int, str]]] = {}
         totals: Counter[str] = Counter()
         for row in self.rows:
-            for reason, trials in row.known.missing.items():
+            for reason, trials in row.whole_account.missing.items():
                 if trials:
                     totals[reason] += trials
                     models.setdefault(reason, []).append((trials, self.names[row.line.model]))
@@ -237,7 +237,7 @@ class ReportTables:
 
     def rankings(self) -> Table:
         """Return the ranks by each rubric."""
-        head, *rows = ranking_rows(self.summary.known.rankings)
+        head, *rows = ranking_rows(self.summary.whole_details.rankings)
         columns: list[Column[Sequence[str]]] = [column(head[0], _cell_at(0), Unit.MODEL)]
         columns += [
             column(name, _cell_at(place), Unit.NUMBER) for place, name in enumerate(head[1:], start=1)
@@ -285,11 +285,11 @@ class ReportTables:
             column("setting", lambda row: row[0], Unit.NAME),
             column("value", lambda row: row[1], Unit.TEXT),
         ]
-        return table_of("Settings of the run", columns, settings(self.summary.known.meta), classes="")
+        return table_of("Settings of the run", columns, settings(self.summary.whole_details.meta), classes="")
 
     @property
     def _questions(self) -> Sequence[QuestionAccount]:
-        return self.summary.known.questions or ()
+        return self.summary.whole_details.questions or ()
 
     def apart(self) -> Table:
         """Return the questions on which models differ most, with the share of right answers by model."""
@@ -315,7 +315,7 @@ class ReportTables:
 
     def several(self) -> Table | None:
         """Return pass@k and pass^k by model; None if no question has several answers."""
-        if self.summary.known.together:
+        if self.summary.whole_details.together:
             return None
         rows = several_answers(self._questions, self.summary.results)
         if not rows:

@@ -148,11 +148,11 @@ def _kind(before: PairResult | None, after: PairResult | None) -> PairKind:
 
 def _differences(before: RunSummary, after: RunSummary) -> tuple[tuple[str, ...], bool | None]:
     """Return what differs in words, and whether questions and scoring are the same."""
-    one = before.known.entry("identity")
-    two = after.known.entry("identity")
-    scoring = before.known.entry("scoring"), after.known.entry("scoring")
+    one = before.whole_details.entry("identity")
+    two = after.whole_details.entry("identity")
+    scoring = before.whole_details.entry("scoring"), after.whole_details.entry("scoring")
     known = one is not None and two is not None and None not in scoring
-    asked = before.known.tasks or {}, after.known.tasks or {}
+    asked = before.whole_details.tasks or {}, after.whole_details.tasks or {}
     whole = {**(one or {}), "tasks": asked[0]}, {**(two or {}), "tasks": asked[1]}
     if known:
         words = difference(*whole)
@@ -165,10 +165,12 @@ def _differences(before: RunSummary, after: RunSummary) -> tuple[tuple[str, ...]
     settings = [(name, getattr(before.results, name), getattr(after.results, name)) for name in names]
     rules = [
         f"{name} was {_value(old)} and is now {_value(new)}"
-        for name, old, new in (*settings, ("target", before.known.target, after.known.target))
+        for name, old, new in (*settings, ("target", before.whole_details.target, after.whole_details.target))
         if old != new
     ]
-    same = not tasks and scoring[0] == scoring[1] and before.known.target == after.known.target
+    same = (
+        not tasks and scoring[0] == scoring[1] and before.whole_details.target == after.whole_details.target
+    )
     old, new = before.results.scale, after.results.scale
     if old is not None and new is not None and old != new:
         words.append("scores went from {:g} to {:g} and now go from {:g} to {:g}".format(*old, *new))

@@ -122,7 +122,7 @@ class RunSummary:
         return self.updated, self.state, self.results.trials, len(self.decisions)
 
     @property
-    def known(self) -> Details:
+    def whole_details(self) -> Details:
         """The details, which have to have been read."""
         assert self.details is not None
         return self.details
@@ -195,7 +195,7 @@ class RunSummary:
     def uncounted(self) -> int:
         """Stored outcomes in no figure: after the last snapshot, or waiting for an earlier answer."""
         asked = [line for line in self.results.models if line.state != "reference"]
-        return max(0, self.known.stored - sum(line.counted_steps for line in asked))
+        return max(0, self.whole_details.stored - sum(line.counted_steps for line in asked))
 
 
 def summary_at(

@@ -65,7 +65,7 @@ Values: TypeAlias = Mapping[Variable, ArrayLike]
 """Values of variables: NaN is a missing one."""
 
 
-def read(operand: Operand, values: Values) -> Floats:
+def value_of(operand: Operand, values: Values) -> Floats:
     """Return the values of an operand."""
     if isinstance(operand, Variable):
         value = values.get(operand, math.nan)
@@ -85,8 +85,8 @@ class SignalComparison:
 
     def truth(self, values: Values) -> Truth:
         """Say of every attempt whether the comparison holds."""
-        left = read(self.left, values)
-        right = read(self.right, values)
+        left = value_of(self.left, values)
+        right = value_of(self.right, values)
         known = ~(np.isnan(left) | np.isnan(right))
         holds = OPERATORS[self.operator][1](left, right)
         return np.where(holds, np.int8(1), np.int8(-1)) * known

@@ -35,7 +35,15 @@ from numpy.typing import ArrayLike
 
 from scorio._arguments import first
 from scorio.arrays import Bools, Floats, Ints
-from scorio.categorical.conditions import Condition, Grammar, Values, Variable, finite_number, names_in, read
+from scorio.categorical.conditions import (
+    Condition,
+    Grammar,
+    Values,
+    Variable,
+    finite_number,
+    names_in,
+    value_of,
+)
 from scorio.categorical.partition import check_partition
 from scorio.categorical.signals import BASE_SIGNALS, Signals
 
@@ -83,7 +91,7 @@ class ThresholdRule:
         `fixed` holds the thresholds of fixed value, which `among` may use.
         """
         known = _known(signals, fixed)
-        values = np.broadcast_to(read(Variable("signal", self.signal), known), signals.shape)
+        values = np.broadcast_to(value_of(Variable("signal", self.signal), known), signals.shape)
         taken = signals.made & ~np.isnan(values)
         if self.among is not None:
             taken &= self.among.truth(known) == 1
@@ -272,7 +280,7 @@ class Schema:
         needed = [Variable("signal", name) for name in sorted(used.signals)]
         needed += [Variable("threshold", name) for name in sorted(used.thresholds)]
         for variable in needed:
-            values = np.broadcast_to(read(variable, known), stuck.shape)
+            values = np.broadcast_to(value_of(variable, known), stuck.shape)
             if np.isnan(values[stuck]).any():
                 lacking.append(f"{variable.kind} {variable.name!r}")
         return ValueError(

@@ -491,13 +491,13 @@ class GuessedFit:
     def _descend(self, start: Place, max_iter: int) -> Place:
         models, questions = self.right.shape
 
-        def read(x: Floats) -> Place:
+        def unpacked(x: Floats) -> Place:
             items = x[models:].reshape(questions, 3).copy()
             items[:, 0] -= items[:, 0].mean()
             return Place(x[:models], items)
 
         def likelihood(x: Floats) -> tuple[float, Floats]:
-            at = read(x)
+            at = unpacked(x)
             theta, items = self._slopes(at, at.theta, 0.0).first
             items[:, 0] -= items[:, 0].mean()
             return self._value(at), np.concatenate([theta, items.ravel()])
@@ -507,7 +507,7 @@ class GuessedFit:
         bounds = [free] * models + [free, (-limit, limit), free] * questions
         objective = penalised(likelihood, self.prior, models, centred=False)
         first = np.concatenate([start.theta, start.items.ravel()])
-        return read(minimum(objective, first, max_iter, "rasch_3pl", bounds))
+        return unpacked(minimum(objective, first, max_iter, "rasch_3pl", bounds))
 
 
 def _hold(held: Bools, first: Floats, of_both: Floats, of_items: Floats) -> None:

@@ -172,12 +172,12 @@ class ItemFit:
         """Minimise by L-BFGS, for a prior that is not normal; RuntimeError if it is not reached."""
         models, questions = self.right.shape
 
-        def read(x: Floats) -> Parameters:
+        def unpacked(x: Floats) -> Parameters:
             theta, b, log_a = np.split(x, [models, models + questions])
             return Parameters(theta, b - b.mean(), log_a)
 
         def likelihood(x: Floats) -> tuple[float, Floats]:
-            at = read(x)
+            at = unpacked(x)
             slope = self._terms(at, start.theta, 0.0).slope
             return self._likelihood(at), np.concatenate([slope.theta, slope.b - slope.b.mean(), slope.log_a])
 
@@ -187,4 +187,4 @@ class ItemFit:
         bounds: list[tuple[float | None, float | None]] = [(None, None)] * (models + questions)
         bounds += [(-limit, limit)] * questions
         objective = penalised(likelihood, self.prior, models, centred=False)
-        return read(minimum(objective, np.concatenate(start), max_iter, name, bounds))
+        return unpacked(minimum(objective, np.concatenate(start), max_iter, name, bounds))

@@ -98,7 +98,7 @@ class Model:
     absent: Bools
 
     @property
-    def known(self) -> NDArray[Any]:
+    def present(self) -> NDArray[Any]:
         """The outcomes that are not missing."""
         return self.values[~self.absent]
 
@@ -302,7 +302,7 @@ def _scale_of(models: Sequence[Model], weights: ArrayLike | None, limits: Range)
         if limits is not None:
             raise ValueError("range must be None with weights: categories have weights, scores a range")
         return ScoreScale.of_weights(weights)
-    known = np.concatenate([model.known for model in models])
+    known = np.concatenate([model.present for model in models])
     if limits is None and np.isin(known, (0, 1)).all():
         return ScoreScale.of_weights(None)
     ends = limits
@@ -323,7 +323,9 @@ def _scale_of(models: Sequence[Model], weights: ArrayLike | None, limits: Range)
 
 def _refuse_not_numbers(models: Sequence[Model]) -> None:
     """Refuse NaN that `missing` does not name, and infinite numbers, in one error that counts them."""
-    found = [(model.argument, int((~np.isfinite(model.known)).sum()), model.values.size) for model in models]
+    found = [
+        (model.argument, int((~np.isfinite(model.present)).sum()), model.values.size) for model in models
+    ]
     bad = [f"{number} of {size} in {name}" for name, number, size in found if number]
     if bad:
         raise ValueError(

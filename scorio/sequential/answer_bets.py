@@ -302,7 +302,7 @@ class AnswerBets:
         lost = copied = None
         if min(first.min(initial=0), second.min(initial=0)) < 0:
             absent = (first < 0) | (second < 0)
-            lost = absent & (first != Mark.KNOWN) & (second != Mark.KNOWN)
+            lost = absent & (first != Mark.FILLED_IN) & (second != Mark.FILLED_IN)
             gap = np.where(absent, 0.0, gap)
         if cells.copied is not None:
             copied = cells.copied[models[0], start:stop] | cells.copied[models[1], start:stop]

@@ -203,7 +203,7 @@ class Answers:
 
         An index that needs no trial has the position of the trial before it, however much later it counts.
         """
-        known = self.answers[model, index : self.progress[model]] == Mark.KNOWN
+        known = self.answers[model, index : self.progress[model]] == Mark.FILLED_IN
         index += int(np.append(known, False).argmin())
         if index < self.progress[model]:
             return int(self._told[model, index])

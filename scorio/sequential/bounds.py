@@ -54,7 +54,7 @@ class Sample:
     >>> each = family("pair")
     >>> levels = Levels(each, each, 1, 0.05, 0.05)
     >>> for clusters in (4, 12):
-    ...     sample = Sample.of([10] * clusters)
+    ...     sample = Sample.from_sizes([10] * clusters)
     ...     print(sample.decidable(Contrasts.pairs(2), levels, None))
     [False]
     [ True]
@@ -67,7 +67,7 @@ class Sample:
     stored: bool = False
 
     @classmethod
-    def of(cls, sizes: ArrayLike, *, binary: bool = True) -> Sample:
+    def from_sizes(cls, sizes: ArrayLike, *, binary: bool = True) -> Sample:
         """Return the sample of one task, given the number of questions of each cluster."""
         numbers = np.asarray(sizes, dtype=np.float64)
         return cls([numbers], [1.0], bool((numbers > 1.0).any()), binary)

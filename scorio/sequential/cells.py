@@ -439,7 +439,7 @@ class Cells:
         """Return :meth:`path` within a round, of some questions of each model, shape (models, M)."""
         assert self.rounds is not None
         path = self._path.part(start, stop)[:, models].copy()
-        known = self.rounds.begun(start).known(models)
+        known = self.rounds.begun(start).answered(models)
         for row in np.flatnonzero((known != only).any(axis=1)).tolist():
             model = int(models[row])
             path[2:, row] = self.rounds.restricted(model, start, stop, self.categories, only[row])

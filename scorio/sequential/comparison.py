@@ -387,7 +387,7 @@ def score(
     sequence, categories, made = lay_out(given.trials(), given.order(order))
     course = ScoreCourse(sequence, given.scale, given.target(target), against, confidence)
     course.board.answers.extend(categories[:, : max(int(made[0]), 1)])
-    course.read()
+    course.update()
     return course.score(name or name_of(A), given.reading)
 
 
@@ -443,7 +443,7 @@ class ScoreCourse:
         self._path = np.empty((3, 64))  # score, low and high after each trial
         self._steps = 0
 
-    def read(self) -> None:
+    def update(self) -> None:
         """Read what the answers of the board have been given."""
         pieces: list[Piece] = []
         self.board.read(pieces)

@@ -58,7 +58,7 @@ class _OfModel:
         self._sums[:] = sum(map(self._terms, range(answers.size)))
         self.left[:, 0] = self._now()
 
-    def take(self, question: int, *, answered: bool) -> None:
+    def note(self, question: int, *, answered: bool) -> None:
         """Take in a step, with an answer to a question or without."""
         text = self.texts.pop(self.steps, None)
         if answered:
@@ -158,7 +158,7 @@ class Copies:
     def absorb(self, model: int, questions: Ints, categories: Integers) -> None:
         """Take in a model's next steps: the question of each, and the category, below 0 without an answer."""
         for question, category in zip(questions.tolist(), categories.tolist(), strict=True):
-            self._models[model].take(question, answered=category >= 0)
+            self._models[model].note(question, answered=category >= 0)
 
     def left(self, model: int, start: int, stop: int) -> Floats:
         """Return what copies change in a model's figures after each step ``start .. stop-1``.

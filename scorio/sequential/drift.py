@@ -62,7 +62,7 @@ class Segment:
     mean: float
 
     @classmethod
-    def of(cls, outcomes: int, total: float) -> Segment:
+    def from_sum(cls, outcomes: int, total: float) -> Segment:
         """Return so many outcomes with this sum; of none the mean is 0."""
         return cls(outcomes, total / max(outcomes, 1))
 
@@ -156,4 +156,4 @@ class DriftEvidence(ChangeBets):
         """Return the outcomes before the change and those after it."""
         change = self.change
         before, after = self._values[:change], self._values[change:]
-        return Segment.of(len(before), sum(before)), Segment.of(len(after), sum(after))
+        return Segment.from_sum(len(before), sum(before)), Segment.from_sum(len(after), sum(after))

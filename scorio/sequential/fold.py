@@ -68,13 +68,15 @@ class Course(NamedTuple):
     def unread(cls, contrasts: int) -> Course:
         """Return the values before the first step."""
 
-        def of(value: float) -> Floats:
+        def filled(value: float) -> Floats:
             return np.full(contrasts, value)
 
         signs = np.zeros(contrasts, dtype=np.int8)
         none = np.zeros(contrasts, dtype=np.int64)
-        unknown = of(np.inf), of(np.inf), of(np.inf)
-        return cls(of(-np.inf), signs, of(-np.inf), of(0.0), *unknown, none, of(0.0), of(0.0))
+        unknown = filled(np.inf), filled(np.inf), filled(np.inf)
+        return cls(
+            filled(-np.inf), signs, filled(-np.inf), filled(0.0), *unknown, none, filled(0.0), filled(0.0)
+        )
 
     def put(self, rows: Ints | int, course: Course, lines: Ints | int | slice, steps: Ints | int) -> None:
         """Take the values of `rows` from some lines and steps of a course."""

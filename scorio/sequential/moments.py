@@ -22,7 +22,7 @@ class Mark:
     (
         DROPPED,  # a repeat that does not count, as if it had not been asked
         NOT_YET,  # the trial is not completed
-        KNOWN,  # the step needs no trial: the model repeats its answers, and has answered the question
+        FILLED_IN,  # the step needs no trial: the model repeats its answers, and has answered the question
         MISSING,  # the trial got no answer
     ) = range(-4, 0)
 

@@ -338,7 +338,7 @@ class ScoreMonitor:
             step = self._questions.step(number, int(self._counted[number]))
             self._counted[number] += 1
         self._course.board.answers.add(0, step, category)
-        self._course.read()
+        self._course.update()
         return self.state
 
     def _category(self, outcome: Outcome) -> int:
@@ -353,7 +353,7 @@ class ScoreMonitor:
         self._intake.scale = replace(self._intake.scale, scores=answers.cells[0].scale.scores)
         self._course = self._stream(2 * made)
         self._course.board.answers.extend(answers.answers[:, :made].astype(np.int64))
-        self._course.read()
+        self._course.update()
 
     @property
     def state(self) -> ModelScore:

@@ -226,7 +226,7 @@ class PairReader(Reader):
         both = self._paths(contrasts, start, stop)
         first, second = self.first[contrasts], self.second[contrasts]
         begun = self.cells.rounds.begun(start)
-        known = begun.known(first) & begun.known(second)
+        known = begun.answered(first) & begun.answered(second)
         gap = np.where(known, begun.estimate(first) - begun.estimate(second), 0.0)
         if self._clusters is None:
             spread = Spread((gap**2).sum(axis=1, keepdims=True), np.ones(1))
@@ -384,7 +384,7 @@ class ScoreReader(Reader):
         begun = self.cells.rounds.begun(start)
         spread = None
         if self._clusters is not None:
-            spread = self._clusters.spread_of(begun.estimate(models), begun.known(models))
+            spread = self._clusters.spread_of(begun.estimate(models), begun.answered(models))
         path = self.cells.path(models, start, stop)
         block = self._held(contrasts, path, spread, self.cells.sequence.questions)
         return self._widened(block, contrasts, path, spread, start, stop)

@@ -134,7 +134,7 @@ class ReferenceReader(Reader):
         # questions of which it has lost all
         self._sums = np.zeros((9, self.live.size))
         references, self._row = np.unique(np.asarray(reference, dtype=np.int64), return_inverse=True)
-        self._results = _Results.of(cells, references)
+        self._results = _Results.from_cells(cells, references)
 
     def read(self, contrasts: Integers, stop: int) -> ContrastBlock:
         """Read some contrasts on, see :meth:`scorio.sequential.pairs.Reader.read`."""
@@ -172,12 +172,12 @@ class ReferenceReader(Reader):
         results = self._results
         begun = self.cells.rounds.begun(start)
         shape = (contrasts.size, stop - start)
-        both = begun.known(models) & results.known[rows]
+        both = begun.answered(models) & results.known[rows]
         live = self.cells.path_of_some(models, start, stop, both)
         y = np.where(both, results.score[rows], 0.0)
         gap = np.where(both, begun.estimate(models) - y, 0.0)
         fixed = [y, gap**2, gap * y, y, *(part[rows] * both for part in results.of_common)]
-        fixed.append(begun.known(models) & results.gone[rows])
+        fixed.append(begun.answered(models) & results.gone[rows])
         sums = np.stack([np.broadcast_to(part.sum(axis=1)[:, None], shape) for part in fixed])
         sums[0] = live.total - sums[0]
         count = np.broadcast_to(both.sum(axis=1)[:, None], shape)
@@ -185,7 +185,7 @@ class ReferenceReader(Reader):
         if self._clusters is not None:
             spread = self._clusters.spread_of(gap, both)
         # What the reference was not asked is no answer that the other lacks.
-        asked = count + np.logical_not(begun.known(models)).sum(axis=1)[:, None]
+        asked = count + np.logical_not(begun.answered(models)).sum(axis=1)[:, None]
         return self._of_sums(contrasts, live, sums, count, spread, asked, np.zeros((contrasts.size, 1)), stop)
 
     def _of_sums(
@@ -274,7 +274,7 @@ class _Results:
     copied: Floats
 
     @classmethod
-    def of(cls, cells: Cells, references: Ints) -> _Results:
+    def from_cells(cls, cells: Cells, references: Ints) -> _Results:
         """Gather the results of some references."""
         moments = list(map(cells.noise, references.tolist()))
         score, noise, avg_noise = (np.stack(part) for part in zip(*moments, strict=True))

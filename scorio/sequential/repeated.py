@@ -99,4 +99,4 @@ class RepeatedScores(ChangeBets):
     def segments(self) -> tuple[Segment, Segment]:
         """Return the scores before the change and those after it, by the bet that has won most."""
         (before, total), (scores, whole) = self._ends[self.change], self._ends[-1]
-        return Segment.of(before, total), Segment.of(scores - before, whole - total)
+        return Segment.from_sum(before, total), Segment.from_sum(scores - before, whole - total)

@@ -173,7 +173,7 @@ class Snapshot:
         weight = self.weight[models]
         return self.score[models] / np.where(weight > 0.0, weight, 1.0)
 
-    def known(self, models: Integers) -> Bools:
+    def answered(self, models: Integers) -> Bools:
         """Return which questions of models had been answered."""
         return self.weight[models] > 0.0
 

@@ -51,7 +51,7 @@ SENT = {
 @pytest.mark.parametrize("api", SENT)
 def test_a_conversation_goes_out_in_blocks(api):
     tools = [{"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}]
-    talk = Conversation(map(Message.of, SHAPES[api]["talk"]), {"tools": tools})
+    talk = Conversation(map(Message.from_mapping, SHAPES[api]["talk"]), {"tools": tools})
     assert (CLAUDE if api == "messages" else GPT).body(talk, seed=7) == SENT[api]
     assert SENT["responses"].keys() <= ResponseCreateParamsBase.__annotations__.keys()
 
@@ -211,9 +211,9 @@ def test_a_batch_has_all_its_files_and_a_run_finds_its_own_among_those_of_others
         for note in notes:
             lists._note(note)
         both = SimpleNamespace(output_file_id="good", error_file_id="bad")
-        assert await files.answers(Batch("b", "ended", False, said=both)) == {"good": "good", "bad": "bad"}
+        assert await files.answers(Batch("b", "ended", False, body=both)) == {"good": "good", "bad": "bad"}
         assert [batch.name for batch in await files.own()] == [str(number) for number in range(1, 250, 2)]
-        own = [(batch.name, batch.said) for batch in await lists.own()]
+        own = [(batch.name, batch.body) for batch in await lists.own()]
         assert own == [("in_progress", ["q"]), ("second", ["second"]), ("first", ["first"])]
         assert await lists.answers(Batch("a,b", "ended", False)) == {"a": "a", "b": "b"}
         for names, under_way in (("ended,in_progress", True), ("ended", False)):

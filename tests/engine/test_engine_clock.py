@@ -147,31 +147,31 @@ def test_a_stopwatch_leaves_out_what_no_running_process_can_take():
     clock = SetClock()
     watch = Stopwatch(clock, elapsed=7.0)  # type: ignore[arg-type]
     clock.seconds += LONGEST_PAUSE
-    assert watch.read() == 7.0 + LONGEST_PAUSE
+    assert watch.running_time() == 7.0 + LONGEST_PAUSE
     clock.seconds += LONGEST_PAUSE + 0.1
-    assert watch.read() == 7.0 + LONGEST_PAUSE
+    assert watch.running_time() == 7.0 + LONGEST_PAUSE
     clock.seconds -= 1000.0
-    assert watch.read() == 7.0 + LONGEST_PAUSE
+    assert watch.running_time() == 7.0 + LONGEST_PAUSE
     clock.seconds += 1.0
-    assert watch.read() == 8.0 + LONGEST_PAUSE
+    assert watch.running_time() == 8.0 + LONGEST_PAUSE
     clock.seconds += 500.0
     watch.start()
-    assert watch.read() == 8.0 + LONGEST_PAUSE
+    assert watch.running_time() == 8.0 + LONGEST_PAUSE
 
 
 def test_a_stall_counts_and_a_sleep_does_not():
     clock, used, beats = SetClock(), [0.0], [0.0]
     watch = Stopwatch(clock, processor=lambda: used[0], heartbeat=lambda: beats[0])  # type: ignore[arg-type]
     clock.seconds += 3600.0
-    assert (watch.read(), watch.longest_stall) == (0.0, 0.0)
+    assert (watch.running_time(), watch.longest_stall) == (0.0, 0.0)
     clock.seconds, used[0] = clock.seconds + 90.0, 80.0
-    assert (watch.read(), watch.longest_stall) == (90.0, 90.0)
+    assert (watch.running_time(), watch.longest_stall) == (90.0, 90.0)
     clock.seconds, used[0] = clock.seconds + 90.0, 81.0  # woken for a moment
-    assert watch.read() == 90.0
+    assert watch.running_time() == 90.0
     clock.seconds, beats[0] = clock.seconds + 60.0, 55.0  # the loop waits for a disk, other threads run
-    assert watch.read() == 150.0
+    assert watch.running_time() == 150.0
     clock.seconds, beats[0] = clock.seconds + 3600.0, 56.0
-    assert watch.read() == 150.0
+    assert watch.running_time() == 150.0
 
 
 def test_the_heartbeat_counts_while_the_main_thread_waits():

@@ -83,15 +83,15 @@ def test_the_moment_of_the_next_slot_is_that_of_the_request_that_waits():
     async def main():
         dispatch, _ = dispatch_of({"x": TOKENS}, {"b": RateLimit(requests_per_minute=60)}, a="x", b="x")
         first, second, third = request("a", 50), request("a", 20), request("a", 95)
-        assert dispatch.take(first)
-        assert dispatch.take(second)
+        assert dispatch.admit_now(first)
+        assert dispatch.admit_now(second)
         waiting = asyncio.create_task(dispatch.admit(third))
         await asyncio.sleep(1.0)
         dispatch.release(first, used=10)
         assert dispatch.free_at({"a"}) == math.inf  # the second has to end first
         dispatch.release(second, used=20)
         assert dispatch.free_at({"a"}) == 61.0
-        assert dispatch.take(request("b"))
+        assert dispatch.admit_now(request("b"))
         assert dispatch.free_at({"b"}) == 2.0
         assert not waiting.done()
         waiting.cancel()
@@ -103,7 +103,7 @@ def test_a_slot_that_is_freed_goes_at_once_to_the_request_that_waits_first():
     async def main():
         dispatch, _ = dispatch_of({"x": 1}, a="x")
         first, *others = (request("a") for _ in range(3))
-        assert dispatch.take(first)
+        assert dispatch.admit_now(first)
         waiting = [asyncio.create_task(dispatch.admit(one)) for one in others]
         await asyncio.sleep(0)
         waiting[0].cancel()

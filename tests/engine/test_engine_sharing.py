@@ -201,7 +201,9 @@ def test_only_trials_of_one_question_whose_seeds_follow_share_a_request(second, 
     async def main():
         for prompts, size in (("??", together), ("?!", 1)):
             messages = [[Message("user", prompt)] for prompt in prompts]
-            trials = [TrialTask.of(one, client, said) for one, said in zip(asked, messages, strict=True)]
+            trials = [
+                TrialTask.from_request(one, client, said) for one, said in zip(asked, messages, strict=True)
+            ]
             share(trials)
             assert [len(trial.sending.trials) for trial in trials] == [size, size]
 

@@ -169,7 +169,7 @@ def test_the_verdict_is_that_of_bets_on_the_corrected_scores(labelled):
     score = {row["id"]: row["score"] == "right" for row in rows_of(labelled)}
     label = np.full(judge.shape, np.nan)
     with RunReader(labelled) as reader:
-        choices = LabelChoices.of(reader)
+        choices = LabelChoices.from_run(reader)
     for row, model in enumerate(models):
         for step in steps.tolist():
             label[row, step] = score.get(choices.id(TrialKey(model, step)), np.nan)

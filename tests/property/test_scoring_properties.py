@@ -181,7 +181,7 @@ def test_an_answer_of_ten_megabytes_is_scored_by_its_end(kind):
 @given(letters=st.integers(2, 26), text=ANSWERS)
 def test_options_of_any_number_are_read(letters, text):
     options = ChoiceOptions("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:letters])
-    assert options.read(text) in (None, *options.letters)
+    assert options.letter_of(text) in (None, *options.letters)
     assert options.in_last_line(text) in (None, *options.letters)
 
 

@@ -39,7 +39,7 @@ def test_lost_answers_and_copies_join_the_fewer_and_known_ones_are_not_bet_on(bl
     said[:, 30:45] = rng.random((2, 15)) < 0.5
     copies = [(copied_by[step % len(copied_by)], step) for step in range(30, 45) if copied_by]
     said[0, [5, 50]], said[1, 20] = Mark.MISSING, Mark.MISSING
-    said[1, 55] = Mark.KNOWN
+    said[1, 55] = Mark.FILLED_IN
     bets = bets_on(TrialSequence(range(20)), said, copies=copies)
     parts = [bets.read(PAIR, at, min(at + block, steps)).log_e for at in range(0, steps, block)]
     found = np.concatenate(parts, axis=1)[0]

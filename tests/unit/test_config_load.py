@@ -199,7 +199,10 @@ def test_a_stored_session_has_what_its_config_says_and_the_order_that_auto_has_m
 
 def test_calls_of_tools_and_their_definitions_count_as_a_prompt():
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "9" * 500}}
-    asked = [Message("user", "x"), Message.of({"role": "assistant", "content": None, "tool_calls": [call]})]
+    asked = [
+        Message("user", "x"),
+        Message.from_mapping({"role": "assistant", "content": None, "tool_calls": [call]}),
+    ]
     plain = prompt_bound(asked[:1])
     assert prompt_bound(asked) >= plain + 500
     tool = {"type": "function", "function": {"name": "f", "description": "d" * 700}}

@@ -563,7 +563,7 @@ def test_stored_answers_are_ranked_anew_by_each_task(made, name, monkeypatch):
         if name != "numbers":
             rows = [of_task[trials[row.outcome].request.task][row.category] for row in found]
             assert rows == [*there.values()]
-    rankings = runs.read_summary(run).known.rankings
+    rankings = runs.read_summary(run).whole_details.rankings
     assert "without a score" not in rankings_note(rankings, rankings[0][1])
     (place,) = [at for at, (known, _) in enumerate(rankings) if known == f"{name} both"]
     lines = {line["model"]: line for line in again["models"]}

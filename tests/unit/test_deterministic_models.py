@@ -255,7 +255,7 @@ def test_a_replay_asks_for_no_answer_that_is_known():
     drive(Session(spec), steady, slots=20, most=90, log=log, missing=lambda one: one.key.index in (3, 4))
     again = Session(spec)
     again.replay(log)
-    assert again.board.determinism.known(0)
+    assert again.board.determinism.is_deterministic(0)
     assert not any(again.states.gaps)
 
 

@@ -83,7 +83,7 @@ def test_an_answer_is_right_whose_category_is_worth_most(tmp_path, weights, righ
 @pytest.mark.parametrize("rule", ["ten", "11 of 10", "0 of 3", "8/10"])
 def test_a_rule_that_cannot_be_read_is_refused(rule):
     with pytest.raises(UsageError, match="RIGHT of ANSWERS"):
-        QuestionClaim.read(rule)
+        QuestionClaim.parse(rule)
 
 
 def test_what_does_not_go_together_is_refused(run):

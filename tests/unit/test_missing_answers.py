@@ -265,7 +265,7 @@ def test_pairs_are_the_same_alone_and_together():
     """Also where a model repeats its answers from some step on, and where one has no holes."""
     rng, steps = np.random.default_rng(7), 200
     said = np.stack([with_holes(rng, steps, share) for share in (0.3, 0.0, 0.1, 0.5)])
-    said[2, 60:] = Mark.KNOWN
+    said[2, 60:] = Mark.FILLED_IN
     cells = cells_of(*said)
     sides = np.array([0, 0, 1, 1, 2]), np.array([1, 2, 2, 3, 3])
     together = PairReader(cells, *sides, equivalence=0.1).read(np.arange(5), steps)
@@ -280,7 +280,7 @@ def test_a_step_that_needs_no_trial_counts_as_the_answer_that_is_known():
     rng, steps = np.random.default_rng(8), 200
     asked = TrialSequence(np.random.default_rng(3).permutation(30)).question(0, steps)
     same = rng.integers(2, size=30)[asked]
-    known = np.where(np.arange(steps) < 60, same, Mark.KNOWN)
+    known = np.where(np.arange(steps) < 60, same, Mark.FILLED_IN)
     holes = with_holes(rng, steps, 0.4)
     told, filled = (
         PairReader(cells_of(holes, other), [0], [1], equivalence=0.1).read(ONE, steps)

@@ -112,7 +112,7 @@ def test_scores_of_another_scale_or_target_give_no_difference(before, tmp_path):
     """Imported runs do not say what was asked; their scale they say."""
     unknown = runs.summary_of(tmp_path / "other")
     scaled = replace(unknown, results=replace(unknown.results, scale=(0.0, 100.0)))
-    for other in (scaled, replace(before, details=replace(before.known, target="population"))):
+    for other in (scaled, replace(before, details=replace(before.whole_details, target="population"))):
         comparison = compare(before, other)
         assert (comparison.comparable, {one.difference for one in comparison.models}) == (False, {None})
     assert compare(before, scaled).differences == ("scores went from 0 to 1 and now go from 0 to 100",)

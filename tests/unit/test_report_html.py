@@ -122,7 +122,7 @@ def test_warnings_of_one_kind_fold_on_a_page(summary):
 
 def test_a_long_reason_is_listed_once_with_its_models(summary):
     reason = "HTTP 400 Bad Request: This model's maximum context length is 2048 tokens"
-    accounts = [replace(one, missing={reason: 3}) for one in summary.known.models]
+    accounts = [replace(one, missing={reason: 3}) for one in summary.whole_details.models]
     shown = Page(to_html(runs.with_details(summary, models=accounts))).shown
     assert shown.count(reason) == 1
     assert f"{3 * len(accounts)} trials: {reason}" in shown

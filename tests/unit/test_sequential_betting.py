@@ -253,7 +253,7 @@ def test_copies_of_questions_in_one_cluster_are_one_bet():
     assert alone[0, -1] > 0.0
 
 
-@pytest.mark.parametrize("mark", [Mark.DROPPED, Mark.KNOWN])
+@pytest.mark.parametrize("mark", [Mark.DROPPED, Mark.FILLED_IN])
 def test_a_repeat_without_an_answer_of_its_own_costs_a_bet_on_questions_nothing(mark):
     outcomes = np.random.default_rng(7).integers(0, 2, (1, 20))
     outcomes[0, 12] = mark

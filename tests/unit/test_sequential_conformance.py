@@ -243,7 +243,7 @@ def test_the_evidence_is_the_mean_over_rates_and_signs(total, spread):
 
 @pytest.mark.parametrize("weights", [[0, 1], [0, 0.25, 1]])
 @pytest.mark.parametrize("missing", [(), ((0, 12), (1, 33)), ((1, 0), (1, 30))])
-@pytest.mark.parametrize("mark", [Mark.MISSING, Mark.KNOWN, Mark.DROPPED])
+@pytest.mark.parametrize("mark", [Mark.MISSING, Mark.FILLED_IN, Mark.DROPPED])
 def test_passes_are_summed_as_defined(weights, missing, mark):
     rng, questions, passes = np.random.default_rng(7), 10, 6
     sequence = TrialSequence(np.arange(questions))

@@ -184,7 +184,7 @@ def begin(answers, spec, seed=SEED):
 def test_answers_have_the_stated_means():
     spec = make_spec(3, 50)
     stream, _ = begin(BiasedCoins((0.1, 0.5, 0.95)), spec)
-    outcomes = stream.take(np.arange(3), 0, 50 * 400)
+    outcomes = stream.draw(np.arange(3), 0, 50 * 400)
     # The mean over complete passes varies by trials alone: at most √(0.25/20000) = 0.0035.
     assert outcomes.mean(axis=1) == pytest.approx([0.1, 0.5, 0.95], abs=5 * 0.0035)
 
@@ -192,7 +192,7 @@ def test_answers_have_the_stated_means():
 def test_a_right_answer_is_the_best_category_of_the_rubric_wherever_it_stands():
     spec = make_spec(2, 20, weights=(0.5, 2.0, -1.0))
     stream, _ = begin(BiasedCoins((1.0, 0.0)), spec)
-    outcomes = stream.take(np.arange(2), 0, 60)
+    outcomes = stream.draw(np.arange(2), 0, 60)
     assert set(outcomes[0].tolist()) == {1}
     assert set(outcomes[1].tolist()) == {2}
 
@@ -201,10 +201,10 @@ def test_pieces_and_other_models_change_no_answer():
     spec = make_spec(3, 30)
     whole, _ = begin(BiasedCoins((0.3, 0.5, 0.7)), spec)
     pieces, _ = begin(BiasedCoins((0.3, 0.5, 0.7)), spec)
-    expected = whole.take(np.arange(3), 0, 100)
-    first = pieces.take(np.array([1]), 0, 40)
-    others = pieces.take(np.array([2, 0]), 0, 100)
-    second = pieces.take(np.array([1]), 40, 100)
+    expected = whole.draw(np.arange(3), 0, 100)
+    first = pieces.draw(np.array([1]), 0, 40)
+    others = pieces.draw(np.array([2, 0]), 0, 100)
+    second = pieces.draw(np.array([1]), 40, 100)
     assert np.array_equal(np.concatenate([first, second], axis=1)[0], expected[1])
     assert np.array_equal(others, expected[[2, 0]])
 
@@ -213,7 +213,7 @@ def test_every_category_comes_up_as_often_as_it_should():
     chances = np.tile([0.2, 0.5, 0.3], (1, 10, 1))
     spec = make_spec(1, 10, weights=(0.0, 1.0, 4.0))
     stream, _ = begin(GivenChances(chances), spec)
-    outcomes = stream.take(np.array([0]), 0, 30_000)[0]
+    outcomes = stream.draw(np.array([0]), 0, 30_000)[0]
     shares = np.bincount(outcomes, minlength=3) / outcomes.size
     assert shares == pytest.approx([0.2, 0.5, 0.3], abs=5 * 0.003)
     assert GivenChances(chances).truth(spec) == pytest.approx([0.5 + 1.2])
@@ -224,7 +224,7 @@ def test_replays_every_trial_once_and_then_runs_out():
     spec = make_spec(2, 7)
     stream, run_sequence = begin(RecordedAnswers(recorded), spec)
     assert stream.limit.tolist() == [35, 35]
-    outcomes = stream.take(np.arange(2), 0, 35)
+    outcomes = stream.draw(np.arange(2), 0, 35)
     (questions,), _ = asked(run_sequence, np.array([0]), 0, 35)
     for model in range(2):
         for question in range(7):
@@ -239,7 +239,7 @@ def test_shuffles_within_cells_and_keeps_missing_trials_last():
     for child in SEED.spawn(5):
         stream, _ = begin(RecordedAnswers(recorded), spec, child)
         walked = int(stream.limit[0])
-        orders.add(tuple(stream.take(np.array([0]), 0, min(walked, 60))[0].tolist()))
+        orders.add(tuple(stream.draw(np.array([0]), 0, min(walked, 60))[0].tolist()))
     assert len(orders) == 5
 
 
