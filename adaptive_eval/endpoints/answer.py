@@ -191,7 +191,7 @@ def chat_text(choice: dict[str, Any], redact: Redactor) -> str:
     if not isinstance(message, dict):
         raise malformed("choices[0].message is", repr(message), redact=redact)
     content = message.get("content")
-    if content is None:
+    if content in (None, ""):  # a stream may begin with an empty text
         content = message.get("refusal") or ""
     if isinstance(content, list):
         content = text_of_parts(content)
