@@ -652,3 +652,24 @@ def test_the_score_follows_from_an_export_of_tasks_with_different_ranges(made):
             part = row["weight"] * (row["score"] - lowest)
             totals[row["model"]] = totals.get(row["model"], 0.0) + part
     assert totals == near({line["model"]: line["score"] for line in report_of(run)["models"]})
+
+
+def test_the_score_follows_from_an_export_of_tasks_of_which_one_is_asked_in_rounds(made):
+    """Few questions are asked in one order, where the trials of a question weigh the same."""
+    tasks = [
+        {"name": name, "dataset": f"{name}.jsonl", "scorer": "numeric", "weight": 1 + place}
+        for place, name in enumerate(SIZES)
+    ]
+    for few in (0, 1):
+        chosen = [{**one, "limit": 2} if place == few else one for place, one in enumerate(tasks)]
+        run = made("rights", f"one-in-rounds-{few}", tasks=chosen, allocation={"questions": "auto"})
+        data = report_of(run)
+        assert data["in_rounds"] == [[*SIZES][1 - few]]
+        totals, weights = {}, {}
+        for row in rows_of(runs.printed("export", run, "--format", "csv", "--no-texts")):
+            if row["score"] not in (None, ""):
+                totals[row["model"]] = totals.get(row["model"], 0.0) + row["weight"] * row["score"]
+                if row["task"] == [*SIZES][few]:
+                    weights.setdefault((row["model"], row["question"]), set()).add(row["weight"])
+        assert totals == near({line["model"]: line["score"] for line in data["models"]})
+        assert all(len(alike) == 1 for alike in weights.values())

@@ -1,0 +1,477 @@
+"""From a config to the parts of a run: each model and task has what its own section says, whoever it is with.
+
+A part of a run of several is compared with that of a run of this one alone, and with what was written.
+"""
+
+import json
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from config_texts import with_changes
+
+from adaptive_eval.build.assembly import build, continue_run
+from adaptive_eval.build.changed_settings import change_warnings
+from adaptive_eval.build.grading import GradingBudget, grading_model_of, model_graded
+from adaptive_eval.build.model_clients import model_clients_of, server_limits
+from adaptive_eval.build.session_spec import as_configured, deadlines_of, worth_of
+from adaptive_eval.config.load_config import config_from_data, parse_config
+from adaptive_eval.core.spec import BudgetSpec, Price, ReferenceSpec
+from adaptive_eval.core.stored_spec import spec_to_json
+from adaptive_eval.errors import RunMismatch
+from adaptive_eval.options.limit_options import RateLimit, SharedLimits
+from adaptive_eval.options.request_options import RetryConfig
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.trial import Completion, ScoreRange, TrialKey, TrialRequest
+
+SERVERS = {"a": ["http://a1/v1", "http://a2/v1"], "b": ["http://b/v1"], "c": ["http://c/v1"]}
+MODELS = {
+    "a": {
+        "model": "org/a",
+        "sampling": {"max_tokens": 64, "temperature": 0.7},
+        "price": {"input": 1.0, "output": 4.0},
+        "budget": {"trials": 300, "wall_clock": "90s"},
+        "concurrency": 5,
+        "samples_per_request": 3,
+        "rate_limit": {"requests_per_minute": 60},
+        "timeout": {"total": 5},
+        "prompt": "Please: {input}",
+        "send_seed": False,
+    },
+    "b": {
+        "sampling": {"max_completion_tokens": 128},
+        "extra_body": {"temperature": 0, "top_k": 1},
+        "budget": {"tokens": "9k"},
+        "system": "Be brief.",
+        "timeout": {"total": 70},
+        "rate_limit": {"tokens_per_minute": 5000},
+    },
+    "c": {
+        "api": "completions",
+        "sampling": {"max_tokens": 32, "temperature": 1.5},
+        "deterministic": True,
+        "price": {"input": 3.0, "output": 5.0},
+        "batch": True,
+    },
+}
+JUDGE = {"kind": "judge", "endpoint": "http://judge/v1", "price": {"input": 1.0, "output": 2.0}}
+TASKS = {
+    "words": {
+        "scorer": {"kind": "judge", **JUDGE, "model": "one", "budget": {"requests": 40}, "concurrency": 2},
+        "weight": 3.0,
+        "budget": {"tokens": "30k", "wall_clock": "1h"},
+        "system": "You are a poet.",
+    },
+    "stars": {
+        "scorer": {"kind": "python", "function": "stars.py:stars", "range": [-1, 3]},
+        "fields": {"cluster": "page"},
+        "prompt": "{input}\n\nPage {page}",
+    },
+    "sums": {
+        "scorer": "numeric",
+        "rubric": {"weights": [1, 5], "truncated": "judged"},
+        "shuffle": 3,
+        "budget": {"trials": 900},
+    },
+    "options": {
+        "scorer": {"kind": "judge", **JUDGE, "model": "two", "budget": {"requests": 9}, "range": [1, 5]},
+        "shuffle_options": True,
+        "fields": {"choices": "answers"},
+        "prompt": "{input}\n{choices}",
+    },
+}
+
+
+def sections(models, tasks):
+    named = [{"name": name, "endpoints": SERVERS[name], **MODELS[name]} for name in models]
+    return {
+        "name": "demo",
+        "models": named,
+        "tasks": [{"name": name, "dataset": f"{name}.jsonl", **TASKS[name]} for name in tasks],
+        "stopping": {"target": "population", "equivalence": 0.1},
+        "on": {"discarded": ["timeout", "server"]},
+        "budget": {"trials": 5000, "wall_clock": "2h", "usage_on_failure": "prompt-only"},
+        "servers": [
+            {"url": "http://a2/v1", "concurrency": 2},
+            {"url": "http://c/v1", "rate_limit": {"requests_per_minute": 7}},
+        ],
+    }
+
+
+OPTIONS = {"answers": ["0", "1"]}
+
+
+def written(folder):
+    """Write datasets of different sizes, with ids in common."""
+    (folder / "stars.py").write_text("def stars(answer, question):\n    return 1.0\n", "utf-8")
+    for size, name in enumerate(TASKS, start=4):
+        rows = [
+            {
+                "id": f"q{n}",
+                "input": f"{name} {n}" * size,
+                "target": "1",
+                "page": n // 2,
+                "answers": ["0", "1"],
+            }
+            for n in range(size)
+        ]
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("parts"))
+
+
+_BUILT = {}
+
+
+def built(folder, models="abc", tasks=tuple(TASKS)):
+    key = (tuple(models), tuple(tasks))
+    if key not in _BUILT:
+        data = sections(*key)
+        asked = {url for name in models for url in SERVERS[name]}
+        data["servers"] = [one for one in data["servers"] if one["url"] in asked]
+        data["goal"] = "width=0.1"
+        _BUILT[key] = build(config_from_data(data, folder))
+    return _BUILT[key]
+
+
+ORDERS = list(permutations("abc"))[::2]
+TURNS = [tuple(TASKS), tuple(TASKS)[::-1]]
+
+
+def asked(built, model, task, question="q1", seed=11):
+    """Return the messages of a trial."""
+    request = TrialRequest(TrialKey(model, 0), task, question, 0, seed)
+    return [(message.role, message.content) for message in built.prompts.messages(request)]
+
+
+def of_model(run, name):
+    """Return the parts of a run that are of one model."""
+    endpoints = run.endpoints(None)
+    client = model_clients_of(run.config, endpoints, RetryConfig(), dict.fromkeys(endpoints, 2))[name]
+    times = deadlines_of(run.config)
+    bodies = [one.body([], seed=5, n=2) for one in endpoints[name]]
+    (spec,) = [one for one in run.spec.models if one.name == name]
+    return {
+        "spec": spec,
+        "identity": run.identity["models"][name],
+        "asked": [asked(run, name, task.name) for task in run.tasks],
+        "bodies": bodies,
+        "urls": [one.url for one in endpoints[name]],
+        "limit": (type(client.limit).__name__, getattr(client.limit, "slots", None)),
+        "client": (client.rate, client.answer_tokens, client.batched, client.repeats, client.time_limit),
+        "servers": {
+            url: one for url, one in server_limits(run.config, endpoints).items() if url in SERVERS[name]
+        },
+        "time": times.models.get(name),
+        "temperature": run.watches().copies._models[name].temperature
+        if name in run.watches().copies._models
+        else None,
+    }
+
+
+@pytest.mark.parametrize("order", ORDERS, ids="".join)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_asked_as_its_own_section_says(folder, order, name):
+    assert of_model(built(folder, order), name) == of_model(built(folder, name), name)
+
+
+def test_what_sections_of_models_say(folder):
+    run = built(folder)
+    none = BudgetSpec()
+    facts = [
+        (one.name, one.max_tokens, one.price, one.budget, one.deterministic, one.greedy)
+        for one in run.spec.models
+    ]
+    assert facts == [
+        ("a", 64, Price(1.0, 4.0), BudgetSpec(trials=300, wall_clock=90.0), False, False),
+        ("b", 128, None, BudgetSpec(tokens=9000), False, True),
+        ("c", 32, Price(3.0, 5.0), none, True, False),
+    ]
+    a, b, c = (of_model(run, name) for name in "abc")
+    assert [one["time"] for one in (a, b, c)] == [90.0, None, None]
+    assert a["client"] == (RateLimit(requests_per_minute=60), 64, False, False, 5.0)
+    assert b["client"][:4] == (RateLimit(tokens_per_minute=5000), 128, False, True)
+    assert c["client"][:4] == (RateLimit(), 32, True, True)
+    assert [one["limit"][0] for one in (a, b, c)] == ["FixedConcurrency", "NoneType", "BatchRounds"]
+    assert [one["temperature"] for one in (a, b, c)] == [0.7, 0.0, None]
+    assert a["urls"] == SERVERS["a"]
+    assert (
+        a["bodies"] == [{"model": "org/a", "messages": [], "n": 2, "temperature": 0.7, "max_tokens": 64}] * 2
+    )
+    cold = {"temperature": 0, "top_k": 1, "max_completion_tokens": 128}
+    assert b["bodies"] == [{"model": "b", "messages": [], "n": 2, "seed": 5, **cold}]
+    assert c["bodies"][0]["prompt"] == ""
+    assert {url: (one.concurrency, one.rate_limit) for url, one in a["servers"].items()} == {
+        "http://a2/v1": (2, None)
+    }
+    assert [one.rate_limit.requests_per_minute for one in c["servers"].values()] == [7]
+    assert isinstance(next(iter(a["servers"].values())), SharedLimits)
+
+
+def test_prompts_and_systems_take_the_place_of_the_tasks_own(folder):
+    run = built(folder)
+    poem, plain = ("system", "You are a poet."), "words 1" * 4
+    assert asked(run, "a", "words") == [poem, ("user", f"Please: {plain}")]
+    assert asked(run, "b", "words") == [("system", "Be brief."), ("user", plain)]
+    assert asked(run, "c", "words") == [poem, ("user", plain)]
+    page = "stars 1" * 5
+    assert [asked(run, name, "stars")[-1][1] for name in "abc"] == [
+        f"Please: {page}", f"{page}\n\nPage 0", f"{page}\n\nPage 0",
+    ]  # fmt: skip
+    assert asked(run, "b", "stars")[0] == ("system", "Be brief.")
+    assert asked(run, "c", "stars")[0][0] == "user"
+
+
+def of_task(run, name):
+    """Return the parts of a run that are of one task."""
+    (spec,) = [one for one in run.spec.tasks if one.name == name]
+    (task,) = [one for one in run.tasks if one.name == name]
+    watches = run.watches()
+    question = task.by_id["q1"]
+    cut = Completion("\\boxed{1}", "length")
+    judged = None
+    if name == "sums":
+        judged = run.scoring[name].score(cut, question)
+    anchors = run.anchors.get(name)
+    return {
+        "spec": [getattr(spec, field) for field in type(spec).__slots__],
+        "weights": (type(spec.weights).__name__, *spec.weights),
+        "identity": run.identity["tasks"][name],
+        "judging": run.judging[name],
+        "cut": name in watches.answers._may_be_cut,
+        "range": watches.drift._ranges.get(name),
+        "anchors": watches.judges._judges.get(name) and anchors.number,
+        "score": judged,
+        "time": deadlines_of(run.config).tasks.get(name),
+        "worths": worth_of(run.spec)[name]["worths"],
+    }
+
+
+@pytest.mark.parametrize("turn", TURNS, ids="-".join)
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_is_scored_and_counted_as_its_own_section_says(folder, turn, name):
+    beside = ["sums"] if name == "options" else []  # whose options are shuffled in every trial
+    alone, among = built(folder, "abc", [name, *beside]), built(folder, "abc", turn)
+    assert of_task(among, name) == of_task(alone, name)
+
+
+def test_what_sections_of_tasks_say(folder):
+    run = built(folder)
+    words, stars, sums, options = run.spec.tasks
+    assert [one.weight for one in run.spec.tasks] == [3.0, 1.0, 1.0, 1.0]
+    assert [one.weights for one in (words, sums)] == [(0.0, 1.0), (1.0, 5.0)]
+    assert [one.weights for one in (stars, options)] == [ScoreRange((-1, 3)), ScoreRange((1, 5))]
+    assert [one.clusters for one in run.spec.tasks] == [None, ("0", "0", "1", "1", "2"), None, None]
+    assert [one.prompt_varies for one in run.spec.tasks] == [False, False, False, True]
+    none = BudgetSpec()
+    limits = [BudgetSpec(tokens=30_000, wall_clock=3600.0), none, BudgetSpec(trials=900), none]
+    assert [one.budget for one in run.spec.tasks] == limits
+    assert deadlines_of(run.config).tasks == {"words": 3600.0}
+    assert deadlines_of(run.config).run == 7200.0
+    assert [len(one.questions) for one in run.spec.tasks] == [4, 5, 6, 7]
+    parts = [of_task(run, name) for name in TASKS]
+    assert [one["cut"] for one in parts] == [False, False, True, False]
+    assert [one["range"] for one in parts] == [None, ScoreRange((-1, 3)), None, ScoreRange((1, 5))]
+    assert [bool(one["anchors"]) for one in parts] == [True, False, False, True]
+    assert parts[2]["score"].category == 1
+    assert (run.spec.redrawn, run.spec.usage_on_failure) == ({"timeout", "server"}, "prompt-only")
+
+
+def test_a_reserved_prompt_is_the_longest_that_a_model_is_sent(folder):
+    """Of each question, over all models, whichever comes last."""
+    for order in ORDERS:
+        spec = built(folder, order).spec
+        for number, name in enumerate(TASKS):
+            alone = [built(folder, one).spec.tasks[number].prompt_bounds for one in order]
+            assert spec.tasks[number].prompt_bounds == tuple(map(max, *alone)), name
+            assert len(set(alone)) > 1
+
+
+def test_the_budget_of_each_judge_ends_the_run_by_itself(folder):
+    """40 and 9 requests, two an answer, of which so many are spent."""
+    for turn in TURNS:
+        data = sections("ab", turn)
+        data["servers"] = data["servers"][:1]
+        run = build(config_from_data(data, folder))
+        budget = GradingBudget(run.tasks, run.scorers)
+        graders = model_graded(run.scorers)
+        assert list(graders) == [name for name in turn if name in ("words", "options")]
+        assert (budget.room(), budget.spent()["owner"]) == (4, "judge of options")
+        for task, spent, room, first in (("words", 36, 2, "words"), ("options", 9, 0, "options")):
+            grading_model_of(graders[task]).account.trials += spent
+            assert (budget.room(), budget.spent()["owner"]) == (room, f"judge of {first}")
+        lines = {line.owner: (line.spent, line.limit) for line in budget.lines() if line.name == "requests"}
+        assert lines == {"judge of words": (36, 40), "judge of options": (9, 9)}
+
+
+# Settings that change between two sessions: the stored session with the changed config is the new one.
+
+
+CHANGES = {
+    "tasks.0.weight": 2.0,
+    "tasks.2.weight": 0.5,
+    "tasks.2.rubric.weights": [0, 7],
+    "tasks.0.budget": {"trials": 50},
+    "tasks.3.budget": {"tokens": "70k"},
+    "models.0.price": {"input": 2.0, "output": 9.0},
+    "models.2.price": None,
+    "models.1.budget": {"trials": 44},
+    "models.1.deterministic": True,
+    "stopping.confidence": 0.9,
+    "stopping.max_passes": 4,
+    "goal": {"kind": "top-k", "k": 2},
+    "overall": "pooled",
+    "spend": "tokens",
+    "budget.trials": 70,
+    "budget.usage_on_failure": "none",
+    "on.discarded": ["timeout"],
+    "on.copies": "independent",
+    "allocation.models": "uniform",
+}
+
+
+def changed(folder, changes):
+    return parse_config(with_changes(changes, sections("abc", TASKS)), base_dir=folder)
+
+
+@pytest.mark.parametrize("place", CHANGES)
+def test_a_stored_session_under_a_changed_setting_is_that_of_the_changed_config(folder, place):
+    first = build(changed(folder, {}))
+    kept = ReferenceSpec("old", {}, "from a run")
+    stored = replace(first.spec, references=(kept,))
+    config = changed(folder, {place: CHANGES[place]})
+    again = as_configured(config, stored)
+    assert again.references == (kept,)
+    new = build(config).spec
+    for part in type(new).__slots__ if hasattr(type(new), "__slots__") else vars(new):
+        if part == "references":
+            continue
+        one, other = getattr(again, part), getattr(new, part)
+        if part == "tasks":
+            one = [[getattr(task, field) for field in type(task).__slots__] for task in one]
+            other = [[getattr(task, field) for field in type(task).__slots__] for task in other]
+        assert one == other, part
+
+
+# Code of the user, and what a continued run keeps, notes and refuses.
+
+
+FUNCTIONS = {
+    "answer.py": "def answer(prompt):\n    return prompt\n",
+    "one.py": "async def solve(model, messages):\n    return await model(messages)\n",
+    "tools/two.py": "async def solve(model, messages):\n    return await model(messages)\n",
+    "short.py": "def short(answer, question):\n    return len(answer) < 9\n",
+    "long.py": "def long(answer, question):\n    return len(answer) > 2\n",
+}
+IN_CODE = {
+    "name": "coded",
+    "models": [
+        {"name": "f", "endpoints": ["python:answer.py:answer"]},
+        {"name": "g", "endpoints": ["http://g/v1"]},
+        {"name": "h", "endpoints": ["python:answer:answer"]},
+    ],
+    "tasks": [
+        {"name": "first", "scorer": "exact", "solver": {"function": "python:one.py:solve"}},
+        {"name": "second", "scorer": "exact", "solver": {"function": "python:tools.two:solve"}},
+        {"name": "third", "scorer": ["numeric", "short.py:short", "long.py:long"]},
+        {"name": "fourth", "scorer": "long.py:long"},
+    ],
+}
+
+
+def coded(folder, **changes):
+    tasks = [{**task, "dataset": "sums.jsonl"} for task in IN_CODE["tasks"]]
+    return build(config_from_data({**IN_CODE, "tasks": tasks, **changes}, folder))
+
+
+def test_the_code_of_every_function_is_part_of_what_a_run_is(tmp_path):
+    """What asks is of the trials, what scores of its own task; no other file is."""
+    written(tmp_path)
+    (tmp_path / "tools").mkdir()
+    for name, code in FUNCTIONS.items():
+        (tmp_path / name).write_text(code, "utf-8")
+    before = coded(tmp_path)
+    assert before.identity["code"].keys() == {"answer.py", "one.py", "tools/two.py"}
+    files = {name: {key for key in judged if key.endswith(".py")} for name, judged in before.judging.items()}
+    assert files == {"first": set(), "second": set(), "third": {"short.py", "long.py"}, "fourth": {"long.py"}}
+    for name, code in FUNCTIONS.items():
+        (tmp_path / name).write_text(f"{code}\n# changed", "utf-8")
+        now = coded(tmp_path)
+        of_trials, of_scores = name in before.identity["code"], name in ("short.py", "long.py")
+        assert (now.identity != before.identity, now.judging != before.judging) == (of_trials, of_scores)
+        changed_tasks = {task for task in files if now.judging[task] != before.judging[task]}
+        assert changed_tasks == {task for task, judged in files.items() if name in judged}
+        (tmp_path / name).write_text(code, "utf-8")
+    usual = set(before.judging["fourth"]["missing"])
+    for words in ({"length"}, {"length", "empty"}):
+        more = coded(tmp_path, on=dict.fromkeys(words, "missing")).judging["fourth"]["missing"]
+        assert set(more) - usual - {"calls"} == words
+
+
+STEPS = [
+    ({"tasks.0.weight": 2.0}, [("tasks[words].weight", 3.0, 2.0)]),
+    ({"tasks.0.weight": 2.0, "models.1.deterministic": True}, [("models[b].deterministic", False, True)]),
+    (
+        {"stopping.confidence": 0.9, "models.1.deterministic": True},
+        [("stopping.confidence", 0.95, 0.9), ("tasks[words].weight", 2.0, 3.0)],
+    ),
+]
+
+
+def test_a_run_that_is_continued_three_times_keeps_its_start_and_thresholds_and_notes_every_change(
+    folder, tmp_path
+):
+    first = build(changed(folder, {}))
+    thresholds = json.dumps({"sums": {"len_p33": {"value": 0.5, "source": "observed"}}})
+    with RunWriter.create(tmp_path / "run", meta=first.meta(), durability="normal") as writer:
+        writer.set_meta("thresholds", thresholds)
+        writer.commit()
+    noted = []
+    for number, (changes, expected) in enumerate(STEPS):
+        with RunReader(tmp_path / "run") as reader:
+            stored = reader.meta()
+        again = replace(build(changed(folder, changes)), continued=stored, looked_at=7 + number)
+        with continue_run(again, tmp_path / "run") as writer, writer.reader() as reader:
+            meta = reader.meta()
+        noted += [(7 + number, *one) for one in expected]
+        found = [
+            (one["trials"], one["setting"], one["before"], one["now"]) for one in json.loads(meta["changes"])
+        ]
+        assert sorted(found, key=str) == sorted(noted, key=str)
+        assert (meta["started_at"], meta["thresholds"]) == (stored["started_at"], thresholds)
+        assert json.loads(meta["worth"])["sums"]["worths"] == [1.0, 5.0]
+        assert parse_config(meta["config"], meta["source"], meta["base_dir"]).hash() == again.config.hash()
+        assert meta["session"] == spec_to_json(again.spec)
+        words = " ".join(change_warnings(again.changes))
+        assert all(setting in words for _, setting, *_ in noted)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("models.1.extra_body", {"temperature": 0, "top_k": 2}, "model 'b'"),
+        ("models.2.sampling.max_tokens", 33, "model 'c'"),
+        ("tasks.1.prompt", "{input} {page}", "task 'stars'"),
+        ("tasks.2.scorer", {"kind": "numeric", "tolerance": 0.5}, "task 'sums'"),
+        ("tasks.2.rubric.truncated", "zero", "task 'sums'"),
+        ("tasks.3.scorer.model", "three", "task 'options'"),
+        ("on.length", "missing", "missing"),
+        ("models.0.samples_per_request", 2, "samples_per_request"),
+    ],
+)
+def test_a_run_is_not_continued_with_other_trials_or_scores_of_any_part(
+    folder, tmp_path, place, value, words
+):
+    with RunWriter.create(tmp_path / "run", meta=build(changed(folder, {})).meta(), durability="normal"):
+        pass
+    with RunReader(tmp_path / "run") as reader:
+        before = reader.meta()
+    with pytest.raises(RunMismatch, match=words):
+        continue_run(build(changed(folder, {place: value})), tmp_path / "run")
+    with RunReader(tmp_path / "run") as reader:
+        assert reader.meta() == before
