@@ -81,6 +81,10 @@ async def lists_nothing(request, writer):
     await reply(404 if request.method == "GET" else 400, {"detail": "no"})(request, writer)
 
 
+async def allows_no_list(request, writer):
+    await reply(405 if request.method == "GET" else 400, {"detail": "no"})(request, writer)
+
+
 async def knows_no_such_model(request, writer):
     words = "Not Found" if request.method == "GET" else "The model `None` does not exist."
     await reply(404, {"error": {"message": words}})(request, writer)
@@ -90,6 +94,7 @@ async def knows_no_such_model(request, writer):
     "handler",
     [
         lists_nothing,
+        allows_no_list,
         knows_no_such_model,
         *(reply(200, body) for body in ({"data": []}, {"object": "list"}, [])),
     ],

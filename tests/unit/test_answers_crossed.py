@@ -10,7 +10,7 @@ import pytest
 from adaptive_eval.endpoints.apis import AnthropicMessages, OpenAIChat, OpenAICompletions, OpenAIResponses
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.streaming import Assembly
-from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.errors import EndpointError, TransientEndpointError
 from adaptive_eval.trial import Conversation, Message, Usage
 
 APIS = {
@@ -529,7 +529,9 @@ def test_the_next_request_waits_where_fewer_tokens_are_left_than_this_one_took(l
 
 
 def sent(api, *talk, **options):
-    return APIS[api]("http://127.0.0.1:1/v1", "m", **options).body(list(map(Message.of, talk)), seed=7, n=2)
+    return APIS[api]("http://127.0.0.1:1/v1", "m", **options).body(
+        list(map(Message.from_mapping, talk)), seed=7, n=2
+    )
 
 
 def calling(content, arguments='{"city": "Oslo"}'):
@@ -578,3 +580,60 @@ def test_an_effort_is_joined_with_what_is_written_about_reasoning():
         extra = {} if own is None else {"reasoning": own}
         body = sent("responses", sampling={"reasoning_effort": "low"}, extra_body=extra)
         assert (body["reasoning"], "reasoning_effort" in body) == (joined, False)
+
+
+@pytest.mark.parametrize("name", ["content", "summary"])
+def test_reasoning_of_a_response_is_its_text_or_the_summary_of_it(name):
+    """Servers of open models give the text, OpenAI a summary in parts."""
+    item = {"type": "reasoning", "content": [], "summary": []}
+    item[name] = [{"type": "text", "text": "Far"}, {"type": "text", "text": "north."}]
+    if name == "content":
+        item["summary"] = [{"type": "summary_text", "text": "short"}]
+    said = {"type": "message", "content": [{"type": "output_text", "text": "It rains."}]}
+    (answer,) = sampled("responses", {"status": "completed", "output": [item, said]})
+    assert (answer.text, answer.reasoning) == ("It rains.", "Far\n\nnorth.")
+
+
+def test_parts_of_an_event_without_indices_are_of_one_choice_and_of_a_body_of_several():
+    parts = [{"delta": {"content": word}, "finish_reason": "stop"} for word in ("one", "two")]
+    with pytest.raises(TransientEndpointError):
+        assembled([{"choices": parts}])
+    whole = [{"message": one["delta"], "finish_reason": "stop"} for one in parts]
+    assert [one.text for one in sampled("chat", {"choices": whole}, n=2)] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("api", "listed", "serves"),
+    [
+        ("messages", "m-20250929", True),
+        ("messages", "m", True),
+        ("messages", "m2", False),
+        ("messages", "models/m", False),
+        ("chat", "models/m", True),
+        ("chat", "m-20250929", False),
+        ("completions", "m", True),
+        ("responses", "models/m", True),
+    ],
+)
+def test_a_listed_name_is_the_models_with_a_date_or_a_folder_where_its_api_writes_those(api, listed, serves):
+    assert APIS[api]("http://127.0.0.1:1/v1", "m").serves(["other", listed]) is serves
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_json_of_another_kind_is_a_refusal_until_an_answer_has_come(api):
+    """Later it may be that of a gateway that is out of order."""
+    client = APIS[api]("http://127.0.0.1:1/v1", "m")
+    bodies = [{"status": "ok"}, {"detail": "here"}, WAYS[api][1]([KINDS["text"]], Bill()), {"status": "ok"}]
+    told = []
+
+    async def post(path, sent):
+        return bodies[len(told)], {}
+
+    client._exchange.post = post
+    for _ in bodies:
+        try:
+            told.append(len(asyncio.run(client.sample(ASK, seed=7, n=1))))
+        except EndpointError as error:
+            told.append((type(error).__name__, error.kind))
+    refused, doubtful = ("PermanentEndpointError", "not_found"), ("TransientEndpointError", "malformed")
+    assert told == [refused, refused, 1, doubtful]

@@ -20,7 +20,7 @@ QUESTION = Question("t", "q", "4", {"input": "2 + 2?"})
 
 
 RIGHT = Score(1, "4", {"is_correct": True, "score": 1.0, "latency": 1.0}, "right")
-WRONG = Score(0, "5", {"is_correct": False, "score": 0.0, "has_box": True}, "wrong")
+WRONG = Score(0, "5", {"is_correct": False, "score": 0.0, "latency": 2.0}, "wrong")
 LOST = Score(0, None, {"is_correct": False}, NOT_FOUND)
 FAILED = Score(None, None, {"tries": 2}, "the scorer failed", ("server",))
 FOUND = {"right": RIGHT, "wrong": WRONG, "lost": LOST, "failed": FAILED}
@@ -51,7 +51,8 @@ def test_checks_are_one_score_and_a_failed_one_leaves_none(by, weights):
         assert {name for name in found.signals if name.startswith("check_")} == {f"check_{n}" for n in checks}
         first = next((one.extracted for one in given.values() if one.extracted is not None), None)
         assert found.extracted == first
-        assert found.signals.get("latency") == (1.0 if "right" in words else None)
+        latencies = [one.signals["latency"] for one in given.values() if "latency" in one.signals]
+        assert found.signals.get("latency") == next(iter(latencies), None)
         if "failed" in words:
             name = list(PARTS)[words.index("failed")]
             assert (found.category, found.reason) == (None, f"the scorer failed (check {name})")
@@ -111,6 +112,20 @@ def test_answers_of_a_trial_are_counted_by_definition(by):
         wanted = {"all": all(right), "any": any(right), "majority": any(chosen)}[by]
         assert (found.category, found.signals["is_correct"]) == (wanted, wanted), words
         assert (found.extracted, found.signals["right_answers"]) == (most, sum(right)), words
+
+
+@pytest.mark.parametrize("by", ["all", "any", "majority"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_answer_that_cannot_be_scored_leaves_its_trial_without_a_score(by, place):
+    class Failing(NumericScorer):
+        def score(self, completion, question):
+            return FAILED if completion.text == "Hm." else super().score(completion, question)
+
+    texts = ["It is 4."] * 3
+    texts[place] = "Hm."
+    calls = tuple({"text": text, "finish_reason": "stop"} for text in texts)
+    found = TogetherScorer(Failing(), by).score(Completion("all", "stop", calls=calls), QUESTION)
+    assert (found.category, found.discarded) == (None, ("server",))
 
 
 # ------------------------------------------------------------------ rubrics, causes, what was cut off
