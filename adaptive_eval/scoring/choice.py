@@ -49,6 +49,9 @@ _PATTERNS = {
     "hedge": rf"(?:{_JOINT}[(\[*\"'`]{{0,3}}[UPPER](?![\w'’]))+",
     "is_correct": r"(?<![\w'’])[(\[*]{0,3}([UPPER])[)\]*]{0,3}[ ]is[ ](?:the[ ])?(?i:correct|right|best|true)"
     r"\b(?![ ](?i:about|that|for))",
+    "ruled_out": r"\b(?i:rul(?:e[sd]?|ing) out|(?:eliminat|exclud)(?:e[sd]?|ing)|"
+    r"(?:reject|discard)(?:s|ed|ing)?)\s(?i:options? |choices? |answers? )?"
+    r"\W{0,3}(?:[UPPER]\W{1,4}(?:(?:and|or)\W{1,3})?)*$",
     "marked": r"\(([UPPER])\)|\*\*[(]?([UPPER])[).]{0,2}\*\*|(?<![\w'’-])([UPPER])[ .!)*]{0,4}$",
 }
 """Where an answer names an option, for the letters of its question."""
@@ -235,11 +238,14 @@ class ChoiceOptions:
         is_label = self._patterns["labelled"].match(plain) or self._patterns["alone"].fullmatch(plain)
         if "\n" in text and is_label and not self._lists_options(text):
             return self.by_label(first)
-        marked = {match[1] or match[2] or match[3] for match in self._patterns["marked"].finditer(line)}
+        found = self._patterns["marked"].finditer(line)
+        marked = {match[1] or match[2] or match[3]: match for match in found}
         if marked:
-            if len(marked) == 1 and not _NEGATION.search(line):
-                return marked.pop()
-            return None
+            letter, match = marked.popitem()
+            ruled_out = self._patterns["ruled_out"].search(line[: match.start()])
+            if marked or ruled_out or _NEGATION.search(line):
+                return None
+            return letter
         return self._one_text_in(line)
 
     def _after_answer(self, text: str) -> Extract | None:
