@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import combinations
 
 import pytest
@@ -96,6 +96,46 @@ def test_an_honest_run_is_made_again_as_it_is_stored(tmp_path, options):
     if "rounds" not in options:
         assert found.results.models == from_json(latest.results).models
         assert found.results.pairs == from_json(latest.results).pairs
+
+
+_OTHERWISE = {
+    "changes": {
+        "model": "elm", "server": "", "trials": 40, "at": runs.STARTED + 9.0, "before": 0.9, "after": 0.2,
+        "false_alarm": 0.05,
+    },
+    "budgets": {
+        "name": "wall_clock", "spent": 90.0, "reserved": 0.0, "limit": 600.0, "scope": "model",
+        "owner": "elm", "presumed": 0.0,
+    },
+    "warnings": "elm: its server was away twice",
+}  # fmt: skip
+"""What watches, deadlines and servers have added to the results of a session, by field."""
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"missing": 0.2}, {"trials": 60}, {"coins": {"oak": 0.9, "yew": 0.9}}]
+)
+def test_a_replay_shows_all_that_the_run_has_shown(tmp_path, options):
+    """Also what does not follow from outcomes, and that once."""
+    run = tmp_path / "run"
+    runs.make_run(run, whole=True, **options)
+
+    def add(data):
+        for field, one in _OTHERWISE.items():
+            data["results"][field] = [one, *data["results"].get(field, ())]
+
+    _change(run, "snapshots", add)
+    with RunReader(run) as reader:
+        found, stored = replay(reader), from_json(reader.latest_snapshot().results)
+    assert found.disagreements == ()
+    for field in fields(stored):
+        shown, told = getattr(found.results, field.name), getattr(stored, field.name)
+        if field.name == "budgets":  # in another order
+            shown, told = (sorted(lines, key=repr) for lines in (shown, told))
+        if field.name == "warnings":  # one of lost answers is of the trials
+            assert len({*shown}) == len(shown)
+            shown = shown[: len(told)]
+        assert shown == told, field.name
 
 
 def test_a_model_that_the_goal_does_not_name_needs_no_trial_whenever_one_looks(tmp_path):
