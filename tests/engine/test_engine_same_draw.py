@@ -45,7 +45,17 @@ class Asked:
     """A trial of a model with two servers that was asked after attempts that have failed."""
 
     def __init__(
-        self, kind, failed, proven, *, room=True, silent=False, error="dropped", shared=False, **client
+        self,
+        kind,
+        failed,
+        proven,
+        *,
+        room=True,
+        silent=False,
+        error="dropped",
+        seed=0,
+        shared=False,
+        **client,
     ):
         self.failed = FAILED.get(failed, failed)
         self.urls = {name: f"http://{name}/v1" for name in ("a", "b", "c")}
@@ -67,6 +77,8 @@ class Asked:
                 AttemptRecord(REQUEST.key, number, self.urls[name], 0.0, 1.0, None, why, "it failed")
             )
         self.trial = TrialTask.from_request(REQUEST, self.client, [Message("user", "?")], records)
+        if seed:  # as a call of a solver has it
+            self.trial.sending.prompt = self.trial.sending.prompt._replace(seed=seed)
         if shared:  # with another trial, whose answer may be there
             together = Sending((self.trial, self.trial), self.trial.sending.prompt)
             self.trial.sending = together.alone(self.trial)
@@ -101,15 +113,15 @@ PROVEN = ("", "a", "b", "ab")
 
 @pytest.mark.parametrize("kind", ["alike", "each its own", "no seeds"])
 def test_every_server_that_may_have_begun_to_answer_is_proven_or_tested(kind):
-    for failed, proven, room, repeats in product(FAILED, PROVEN, (True, False), (True, False)):
-        case = Asked(kind, failed, proven, room=room, repeats=repeats)
+    for failed, proven, seed, room, repeats in product(FAILED, PROVEN, (0, 77), (True, False), (True, False)):
+        case = Asked(kind, failed, proven, seed=seed, room=room, repeats=repeats)
         known = case.needed <= case.proven
         there = case.urls["c"] not in case.needed
         same = known or (kind == "alike" and room and there)
         given_up = () if same else ("connection",) * len(FAILED[failed])
         found = tuple(cause.replace("killed", "connection") for cause in case.trial.discarded)
-        assert found == given_up, (failed, proven, room, repeats)
-        assert (case.tests == 0) == known, (failed, proven, room, repeats)
+        assert found == given_up, (failed, proven, seed, room, repeats)
+        assert (case.tests == 0) == known, (failed, proven, seed, room, repeats)
         assert case.trial.score is not None
 
 

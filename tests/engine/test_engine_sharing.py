@@ -234,12 +234,13 @@ def test_limits_count_requests_and_break_up_none(limits):
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_a_budget_that_refuses_another_request_for_any_of_its_trials_ends_the_attempts(others):
-    """What the lost request is counted at may fit for its first trial and not for its last."""
+@pytest.mark.parametrize("refused", range(4))
+def test_a_budget_that_refuses_another_request_for_any_of_its_trials_ends_the_attempts(others, refused):
+    """What the lost request is counted at may fit for some of its trials, and not for one."""
     lost = (0.1, TransientEndpointError("the connection was lost", kind="dropped"))
     more = [Sampler(lost, f"http://other{one}/v1") for one in range(others)]
     scene = Shared({"a": 4, "b": 1}, scripts={"a": lost}, others=more, resolve_after=1)
-    scene.controller.affords = lambda key: key.model == "b" or key.index < 3
+    scene.controller.affords = lambda key: key.model == "b" or key.index != refused
     scene.play()
     asked = [size for endpoint in scene.pool() for size in endpoint.sizes]
     assert asked == [(0, 4)]

@@ -1,12 +1,14 @@
 """What was paid for and not answered: told to the session at once, and read from the run file afterwards."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from owned_clock import run_owned
 from scene import Scene, played
 from scripted import ScriptedEndpoint, ScriptedScoring, broken, busy, fails, refused
+from test_engine_sharing import Shared
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, SessionSpec, TaskSpec
@@ -78,20 +80,28 @@ ANSWERED, WORST = 15, 40
 """Tokens of a scripted answer, and of the longest one allowed."""
 
 
-def spec(limits: BudgetSpec = LIMITS) -> SessionSpec:
+def spec(limits: BudgetSpec = LIMITS, samples: int = 1) -> SessionSpec:
     questions = tuple(f"q{number}" for number in range(5))
     task = TaskSpec("task", questions, prompt_bounds=(10,) * 5)
     return SessionSpec(
-        (ModelSpec("a", 30), ModelSpec("b", 30)), (task,), goal=GoalSpec("budget"), budget=limits
-    )
+        (ModelSpec("a", 30), ModelSpec("b", 30)), (task,), goal=GoalSpec("budget"), budget=limits,
+        samples_per_prompt=samples,
+    )  # fmt: skip
 
 
-def sit(directory: Path, script, options=None, limits: BudgetSpec = LIMITS, scoring=None) -> Session:
+def sit(
+    directory: Path, script, options=None, limits: BudgetSpec = LIMITS, scoring=None, samples: int = 1
+) -> Session:
     """Run or go on with a real session and a real run file against scripted endpoints."""
     exists = (directory / "run.db").exists()
-    retry = {"retry": RetryConfig(attempts=3), "jitter": lambda: 0.5}
-    scene = Scene({"a": 30, "b": 30}, script, 8, fresh=True, **retry)
-    scene.controller = session = resumed(directory, limits) if exists else Session(spec(limits))
+    more = {"retry": RetryConfig(attempts=3), "jitter": lambda: 0.5, "fresh": True}
+    if samples == 1:
+        scene = Scene({"a": 30, "b": 30}, script, 8, **more)
+    else:
+        scene = Shared({"a": 30, "b": 30}, script, 8, samples=samples, **more)
+        scene.endpoints["a"].gives, scene.endpoints["b"].lost = samples - 1, 1
+    fresh = Session(spec(limits, samples))
+    scene.controller = session = resumed(directory, limits, samples) if exists else fresh
     scene.options, scene.scoring = options or scene.options, scoring or scene.scoring
 
     with RunWriter.open(directory) if exists else RunWriter.create(directory, meta={}) as writer:
@@ -100,8 +110,8 @@ def sit(directory: Path, script, options=None, limits: BudgetSpec = LIMITS, scor
     return session
 
 
-def resumed(directory: Path, *limits: BudgetSpec) -> Session:
-    session = Session(spec(*limits))
+def resumed(directory: Path, limits: BudgetSpec = LIMITS, samples: int = 1) -> Session:
+    session = Session(spec(limits, samples))
     with RunReader(directory) as reader:
         session.replay(reader.log(), reader.unanswered())
     return session
@@ -130,6 +140,40 @@ def test_a_later_sitting_presumes_what_the_earlier_one_did(tmp_path):
     assert [(line.name, line.spent, line.reserved) for line in second.budget.lines()] == [
         (line.name, line.spent, line.reserved) for line in first.budget.lines()
     ]
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+@pytest.mark.parametrize("sitting", [2, 4, 6, 8, 9, 12])
+def test_wherever_a_sitting_is_cut_the_next_one_knows_what_was_billed_and_answered(
+    tmp_path, sitting, samples
+):
+    """Some answers lack something, some judges are away, some requests fail, and some give fewer answers."""
+    lacking = TransientEndpointError("no log-probabilities", kind="malformed")
+    away = ScorerUnavailable("the judge wise did not answer", kind="judge", discarded=("timeout",))
+
+    def script(seed: int, attempt: int):
+        if seed % 7 == 3 and attempt == 1:
+            return (2.0, failed("timeout"))
+        return (1.0, broken()) if seed % 5 == 1 and attempt < 3 else 1.0 + seed % 3
+
+    def score(key: TrialKey, time: int):
+        unusual = {2: lacking, 5: away}.get(key.index % 9)
+        return unusual if unusual is not None and time == 1 else Score(key.index % 2)
+
+    scoring = ScriptedScoring(score, seconds=0.4)
+    first = sit(tmp_path / "run", script, until(0.8 * sitting), scoring=scoring, samples=samples)
+    second = resumed(tmp_path / "run", samples=samples)
+    now, then = second.results(), first.results()
+    assert [replace(line, reserved=0.0) for line in then.budgets] == list(now.budgets)
+    assert then.trials == answers(tmp_path / "run")
+    same = ("trials", "missing", "questions", "score", "score_low", "discarded_trials", "copies", "usd")
+    for old, new in zip(then.models, now.models, strict=True):
+        assert [getattr(old, name) for name in same] == [getattr(new, name) for name in same]
+    with RunReader(tmp_path / "run") as reader:
+        ended = {record.request.key: record for record in reader.trials()}
+        assert not ended.keys() & reader.unfinished().keys()
+    lost = sum(record.missing is None and record.discarded != () for record in ended.values())
+    assert lost == sum(line.discarded_trials for line in now.models)
 
 
 @pytest.mark.parametrize("seconds", [2.5, 30.0])

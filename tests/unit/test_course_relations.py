@@ -12,6 +12,7 @@ import pytest
 import recorded_courses as courses
 from crossed_options import case_of
 
+from adaptive_eval.core.one_look import OneLook
 from adaptive_eval.core.results import Decision, PairResult, from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
@@ -240,3 +241,29 @@ def test_what_must_not_matter_does_not(kind, written):
         if other["end"] == [None]:  # a budget that is spent, or a cap that is reached, is found when asking
             other["end"] = live["end"]
         assert not difference(live, other), how
+
+
+LOOKS = [case_of(written) for kind, written in KNOWN if kind == "looks"]
+SINGLE = [one for one in LOOKS if one.get("scores") != "mixed" and one.get("stored", "none") == "none"]
+
+
+@pytest.mark.parametrize("case", SINGLE, ids=lambda one: "-".join(map("=".join, one.items())))
+def test_a_task_that_is_split_into_pooled_ones_is_the_same_task(case):
+    """Where a model lacks all answers to a question, the score alone is another: each part has its own."""
+    spec = courses.spec_of({**case, "tasks": "one"}, courses.LOOKS)
+    answers = courses.tables_of({**case, "tasks": "one"}, spec)
+    (task,) = spec.tasks
+    parts = []
+    for name, taken in (("t", slice(0, 5)), ("u", slice(5, 6)), ("v", slice(6, None))):
+        clusters = task.clusters and task.clusters[taken]
+        bounds = task.prompt_bounds and task.prompt_bounds[taken]
+        questions = task.questions[taken]
+        parts.append(replace(task, name=name, questions=questions, clusters=clusters, prompt_bounds=bounds))
+    split = replace(spec, tasks=tuple(parts), overall="pooled")
+    whole, found = OneLook(spec, answers).results(), OneLook(split, answers).results()
+    assert whole.stop == found.stop
+    whole_rows = (answers.number > 0).all()
+    for one, other in zip((*whole.models, *whole.pairs), (*found.models, *found.pairs), strict=True):
+        for name in one.__slots__:
+            if whole_rows or name not in ("score", "difference"):
+                assert alike(getattr(one, name), getattr(other, name)), (one, name)

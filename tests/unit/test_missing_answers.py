@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from session_scripts import coin, drive, make_spec
 
+from adaptive_eval.core.discarded import open_for_good
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
 from adaptive_eval.errors import Coded
-from adaptive_eval.trial import COPY_REASON
+from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome, Usage
 from scorio.sequential import Board
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Contrasts, joined
@@ -71,6 +72,69 @@ def test_a_burst_of_losses_is_foreseen_over_all_passes_that_are_left():
     burst = {"missing": lambda one: one.key.model == "m0" and one.key.index < 99}
     drive(session, coin((0.95, 0.9)), slots=16, most=600, **burst)
     assert session.stopped is None
+
+
+LIMITS = {
+    "none": {}, "passes": {"max_passes": 70}, "few passes": {"max_passes": 9}, "trials": {"trials": 9_000},
+    "tokens": {"tokens": 200_000}, "passes and trials": {"max_passes": 70, "trials": 6_000},
+    "passes and tokens": {"max_passes": 110, "tokens": 150_000},
+    "trials and tokens": {"trials": 4_000, "tokens": 400_000},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize(
+    "means", [(0.9, 0.6, 0.55), (0.9, 0.6, 0.55, 0.0)], ids=["all are asked", "one is not"]
+)
+def test_what_lost_answers_will_weigh_is_foreseen_by_every_limit_and_by_when_they_were_lost(limits, means):
+    """Of m0 the first answers are lost, of m1 every fifth, and of the others none."""
+    size, limit = 20, LIMITS[limits]
+    spec = make_spec(len(means), size, max_tokens=30, prompt_bounds=(30,) * size, **limit)
+    session, answer, foreseen = Session(spec), coin(means), []
+    session.comparison.undecidable = lambda left, growth: foreseen.append((left, growth)) or left < 0.0
+
+    def gone(name, index):
+        return (name == "m0" and index < 7) or (name == "m1" and index % 5 == 0)
+
+    asked = 0
+    while asked < 130:
+        outcomes = []
+        for one in session.ask(6):
+            asked += 1
+            if asked % 9 == 0:
+                session.presume_billed(one.key)
+            if gone(one.key.model, one.key.index):
+                outcomes.append(Missing(one.key, "timeout", Usage(20, 5)))
+            else:
+                outcomes.append(TrialOutcome(one.key, answer(one), Usage(20, 10)))
+        session.tell(outcomes)
+        if asked > 60 and "m3" in spec.names:
+            session.stop_model("m3", "it refuses")
+    session.results()
+    comparison, board, account = session.comparison, session.board, session.budget.run
+    assert len(comparison.members) == 3
+    open_for_good(comparison, account)
+    left, growth = foreseen[-1]
+    further = limit.get("trials", np.inf) - account.trials
+    used = account.spent.prompt + account.spent.completion
+    further = min(further, (limit.get("tokens", np.inf) - used) * account.trials / used) / 3
+    slack = board.scores().slack[:, 0]
+    still = []
+    for name, steps in zip(spec.names, board.progress, strict=True):
+        parts = np.array_split([gone(name, index) for index in range(steps)], 4)
+        share = np.concatenate(parts).mean()
+        still.append(min(map(np.mean, parts)) / share if share else 0.0)
+    assert still[0] == still[2] == 0.0 < still[1]
+    for row, (first, second) in enumerate(
+        zip(comparison.contrasts.first, comparison.contrasts.second, strict=True)
+    ):
+        steps = comparison.fold.progress[row]
+        times = min(1.0 + further / steps, limit.get("max_passes", 1000) * size / steps)
+        assert growth[row] == pytest.approx(max(times, 16.0))
+        both = slack[first] + slack[second]
+        goes_on = (slack[first] * still[first] + slack[second] * still[second]) / both if both else 1.0
+        expected = comparison.latest.slack[row] * (goes_on + (1.0 - goes_on) / growth[row])
+        assert left[row] == pytest.approx(expected)
 
 
 def test_a_width_that_lost_answers_alone_fill_ends_the_run():

@@ -176,6 +176,21 @@ def test_a_round_is_laid_out_again_without_an_answer_that_came_right_after_it(in
     again(hung).board.require_asked((one.key, one.task, one.question) for one in hung.asked)
 
 
+def test_rounds_are_laid_out_again_where_answers_are_scored_in_fewer_categories():
+    """What stood for the answer that hung was in the last of three; they are stored by two of them now."""
+    hung = Hung(replace(ROUNDS, tasks=(replace(ROUNDS.tasks[0], weights=(0.0, 0.5, 1.0)),)))
+    hung.answer = lambda one: 2 * coin(MEANS[::-1], seed=4)(one)
+    hung.go()
+    assert [one.evidence for one in laid_out(hung.session)] == [{"awaited": [[37, 2]]}]
+    fewer, asked = Session(ROUNDS), [(one.key, one.task, one.question) for one in hung.asked]
+    fewer.board.keep_questions(asked)
+    log = [[replace(one, category=one.category // 2)] for one in hung.log]
+    fewer.replay(log, decisions=hung.session.decisions)
+    fewer.board.require_asked(asked)
+    assert fewer.board.complete == hung.session.board.complete
+    assert fewer.states.issued == hung.session.states.issued
+
+
 def test_without_the_decision_a_log_beyond_what_is_laid_out_is_refused():
     hung = Hung(ROUNDS).go()
     with pytest.raises(SessionError, match="no question"):
