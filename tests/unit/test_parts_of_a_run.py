@@ -14,18 +14,20 @@ from adaptive_eval.build.assembly import build, continue_run
 from adaptive_eval.build.changed_settings import change_warnings
 from adaptive_eval.build.grading import GradingBudget, grading_model_of, model_graded
 from adaptive_eval.build.model_clients import model_clients_of, server_limits
+from adaptive_eval.build.prompts import kinds_in
 from adaptive_eval.build.session_spec import as_configured, deadlines_of, worth_of
 from adaptive_eval.config.load_config import config_from_data, parse_config
-from adaptive_eval.core.spec import BudgetSpec, Price, ReferenceSpec
+from adaptive_eval.core.label_record import LabelRecord
+from adaptive_eval.core.spec import BudgetSpec, Price, PriorSpec, ReferenceSpec
 from adaptive_eval.core.stored_spec import spec_to_json
-from adaptive_eval.errors import RunMismatch
+from adaptive_eval.errors import RunMismatch, UsageError
 from adaptive_eval.options.limit_options import RateLimit, SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import Completion, ScoreRange, TrialKey, TrialRequest
+from adaptive_eval.trial import Completion, Conversation, Message, ScoreRange, TrialKey, TrialRequest
 
-SERVERS = {"a": ["http://a1/v1", "http://a2/v1"], "b": ["http://b/v1"], "c": ["http://c/v1"]}
+SERVERS = {"a": ["http://a1/v1", "http://a2/v1/"], "b": ["http://b/v1"], "c": ["http://c/v1"]}
 MODELS = {
     "a": {
         "model": "org/a",
@@ -93,7 +95,7 @@ def sections(models, tasks):
         "on": {"discarded": ["timeout", "server"]},
         "budget": {"trials": 5000, "wall_clock": "2h", "usage_on_failure": "prompt-only"},
         "servers": [
-            {"url": "http://a2/v1", "concurrency": 2},
+            {"url": "http://a2/v1/", "concurrency": 2},
             {"url": "http://c/v1", "rate_limit": {"requests_per_minute": 7}},
         ],
     }
@@ -162,10 +164,11 @@ def of_model(run, name):
         "asked": [asked(run, name, task.name) for task in run.tasks],
         "bodies": bodies,
         "urls": [one.url for one in endpoints[name]],
+        "connect": [one._exchange._connect_timeout for one in endpoints[name]],
         "limit": (type(client.limit).__name__, getattr(client.limit, "slots", None)),
         "client": (client.rate, client.answer_tokens, client.batched, client.repeats, client.time_limit),
         "servers": {
-            url: one for url, one in server_limits(run.config, endpoints).items() if url in SERVERS[name]
+            url: one for url, one in server_limits(run.config, endpoints).items() if f"//{name}" in url
         },
         "time": times.models.get(name),
         "temperature": run.watches().copies._models[name].temperature
@@ -199,7 +202,8 @@ def test_what_sections_of_models_say(folder):
     assert c["client"][:4] == (RateLimit(), 32, True, True)
     assert [one["limit"][0] for one in (a, b, c)] == ["FixedConcurrency", "NoneType", "BatchRounds"]
     assert [one["temperature"] for one in (a, b, c)] == [0.7, 0.0, None]
-    assert a["urls"] == SERVERS["a"]
+    assert a["urls"] == ["http://a1/v1", "http://a2/v1"]
+    assert [one["connect"] for one in (a, b, c)] == [[5.0, 5.0], [10.0], [10.0]]
     assert (
         a["bodies"] == [{"model": "org/a", "messages": [], "n": 2, "temperature": 0.7, "max_tokens": 64}] * 2
     )
@@ -343,13 +347,14 @@ def changed(folder, changes):
 def test_a_stored_session_under_a_changed_setting_is_that_of_the_changed_config(folder, place):
     first = build(changed(folder, {}))
     kept = ReferenceSpec("old", {}, "from a run")
-    stored = replace(first.spec, references=(kept,))
+    prior = PriorSpec({"a": {}}, "from a run")
+    stored = replace(first.spec, references=(kept,), prior=prior)
     config = changed(folder, {place: CHANGES[place]})
     again = as_configured(config, stored)
-    assert again.references == (kept,)
+    assert (again.references, again.prior) == ((kept,), prior)
     new = build(config).spec
     for part in type(new).__slots__ if hasattr(type(new), "__slots__") else vars(new):
-        if part == "references":
+        if part in ("references", "prior"):
             continue
         one, other = getattr(again, part), getattr(new, part)
         if part == "tasks":
@@ -475,3 +480,176 @@ def test_a_run_is_not_continued_with_other_trials_or_scores_of_any_part(
         continue_run(build(changed(folder, {place: value})), tmp_path / "run")
     with RunReader(tmp_path / "run") as reader:
         assert reader.meta() == before
+
+
+# Of a run that goes on: what its earlier sessions have used up, and what they began.
+
+
+def test_what_a_run_has_used_up_and_lost_is_known_to_its_next_session(folder, tmp_path):
+    run = build(changed(folder, {"models.1.extra_body": {"temperature": 0.5}}))
+    lost = TrialRequest(TrialKey("a", 0), "words", "q1", 0, 7)
+    with RunWriter.create(tmp_path / "run", meta=run.meta(), durability="normal") as writer:
+        writer.launch([lost], 1.0)
+        writer.commit()
+        endpoints = run.endpoints(None)
+        options = run.runner(run.session(), writer, endpoints, elapsed=50.0, allow_missing=True)._options
+        assert (options.elapsed, options.allow_missing) == (50.0, True)
+        assert list(options.unfinished) == [lost.key]
+        assert options.deadlines == deadlines_of(run.config)
+    spent = {}
+    for line in run.with_limits(run.session().results(), 50.0).budgets:
+        if line.name == "wall_clock":
+            spent[line.scope, line.owner] = (line.spent, line.limit)
+    assert spent == {
+        ("run", ""): (50.0, 7200.0),
+        ("model", "a"): (50.0, 90.0),
+        ("task", "words"): (50.0, 3600.0),
+    }
+
+
+def test_batches_of_an_earlier_session_are_found_by_the_start_of_the_run(folder):
+    """A run of the same name that is started again has others, and so has each model."""
+    models = {"models.0.samples_per_request": 1, "models.0.batch": True, "models.0.concurrency": "auto"}
+    models["models.2.model"] = "org/a"  # as model a is called
+    first, other = (build(changed(folder, models)) for _ in range(2))
+    other = replace(other, started_at=first.started_at + 1.0)
+    again = replace(other, continued=first.meta())
+
+    def labels(run):
+        ends = run.endpoints(None)
+        return [ends[name][0]._batches._interface.options.label for name in "ac"]
+
+    assert labels(again) == labels(first)
+    assert len({*labels(first), *labels(other)}) == 4
+
+
+def test_labels_reach_the_session(folder):
+    record = LabelRecord("labels.jsonl", rows=2, labels=(("a", 0, 1.0),))
+    run = build(changed(folder, {}))
+    assert run.spec.labels is None
+    assert replace(run, labels=record).spec.labels == record
+    assert LabelRecord.from_json(replace(run, labels=record).meta()["labels"]) == record
+
+
+# Rounds: of a run that goes on with tasks of which some are too small, and what identifies their order.
+
+
+@pytest.mark.parametrize("spend", ["trials", "tokens", "usd"])
+def test_rounds_of_some_tasks_stay_where_they_are_and_are_known_by_what_is_spent(folder, tmp_path, spend):
+    written(tmp_path)
+    rows = [{"id": f"q{n}", "input": f"{n}?", "target": "1"} for n in range(2)]
+    (tmp_path / "few.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    tasks = [{"name": name, "dataset": f"{name}.jsonl", "scorer": "numeric"} for name in ("few", "sums")]
+    priced = {"price": {"input": 1.0, "output": 2.0}, "sampling": {"max_tokens": 9}}
+    models = [{"name": name, "endpoints": SERVERS[name], **priced} for name in "ab"]
+    data = {"name": "demo", "models": models, "tasks": tasks, "spend": spend}
+    first = build(config_from_data(data, tmp_path))
+    assert first.spec.tasks_in_rounds == ("sums",)
+    assert first.identity["rounds"] == ["sums"]
+    prices = {"input": 1.0, "output": 2.0, "cached_input": None}
+    by_money = {"usd": dict.fromkeys("ab", prices)}
+    assert first.identity.get("spend") == {"trials": None, "tokens": {"tokens": {}}, "usd": by_money}[spend]
+    for model in models:
+        model["concurrency"] = 64
+    again = replace(build(config_from_data(data, tmp_path)), continued=first.meta())
+    assert (again.spec.tasks_in_rounds, again.identity["rounds"]) == (("sums",), ["sums"])
+    in_order = {**first.meta(), "identity": json.dumps({"rounds": []})}
+    assert replace(again, continued=in_order).spec.tasks_in_rounds == ()
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+@pytest.mark.parametrize(
+    ("cold", "wanted", "number"),
+    [("", "auto", "many"), ("a", "auto", 1), ("b", "auto", 1), ("", 3, 3), ("b", 3, 3)],
+)
+def test_one_model_at_temperature_0_ends_several_answers_a_request_that_nobody_wrote(
+    tmp_path, order, cold, wanted, number
+):
+    long = "Read this. " * 400
+    rows = [{"id": f"q{n}", "input": f"{n} {long}", "target": "1"} for n in range(9)]
+    (tmp_path / "long.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    models = []
+    for name in order:
+        sampling = {"max_tokens": 64, "temperature": 0 if name == cold else 0.7}
+        asked_for = 1 if name == cold else "auto" if name == "b" else wanted
+        models.append(
+            {"name": name, "endpoints": SERVERS["b"], "sampling": sampling, "samples_per_request": asked_for}
+        )
+    task = {"name": "long", "dataset": "long.jsonl", "scorer": "numeric"}
+    run = build(config_from_data({"name": "demo", "models": models, "tasks": [task]}, tmp_path))
+    assert run.samples_per_prompt == (8 if number == "many" else number)
+
+
+# Content: what models are asked, and what they take.
+
+
+def test_shuffled_options_follow_the_seed_in_a_models_own_prompt_too(folder):
+    data = sections("ab", ["options", "sums"])
+    data["servers"] = data["servers"][:1]
+    data["models"][0] |= {"prompt": "{input}\n{choices}\nLetter:"}
+    data["tasks"][1] |= {"fields": {"choices": "answers"}, "prompt": "{input}\n{choices}"}
+    run = build(config_from_data(data, folder))
+    for name in "ab":
+        seen = [asked(run, name, "options", seed=seed)[-1][1] for seed in range(12)]
+        again = [asked(run, name, "options", seed=seed)[-1][1] for seed in range(12)]
+        assert seen == again
+        assert len(set(seen)) == 2
+        assert all(text.endswith("Letter:") == (name == "a") for text in seen)
+    both = [[asked(run, name, "options", seed=seed)[-1][1] for name in "ab"] for seed in range(12)]
+    assert all(one.startswith(other) for one, other in both)
+
+
+def talks(folder, *rows, models, **task):
+    (folder / "talks.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    data = {"name": "demo", "models": models, "tasks": [{"name": "t", "dataset": "talks.jsonl", **task}]}
+    return build(config_from_data({**data, "goal": "width=0.1"}, folder))
+
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+PLAIN = {"id": "p", "input": "How?", "target": "f", "offered": []}
+OFFERED = {**PLAIN, "id": "o", "offered": [TOOL]}
+
+
+@pytest.mark.parametrize("rows", [(PLAIN, OFFERED), (OFFERED, PLAIN)])
+def test_tools_of_one_question_are_tools_of_its_task(tmp_path, rows):
+    chats = {"name": "a", "endpoints": SERVERS["a"]}
+    target = {**TOOL["function"], "arguments": {}}
+    rows = [{**row, "target": json.dumps([{"name": target["name"], "arguments": {}}])} for row in rows]
+    task = {"tools": "offered", "scorer": "tool_calls"}
+    assert len(talks(tmp_path, *rows, models=[chats], **task).tasks[0].questions) == 2
+    with pytest.raises(UsageError, match="offers no tools"):
+        talks(tmp_path, *({**row, "offered": []} for row in rows), models=[chats], **task)
+    texts = {**chats, "name": "b", "accepts": ["text"]}
+    with pytest.raises(UsageError, match="model b: takes text only, and the task t has tools"):
+        talks(tmp_path, *rows, models=[chats, texts], **task)
+
+
+def test_a_models_own_prompt_needs_its_fields_of_every_question(tmp_path):
+    rows = [
+        {"id": "one", "input": "1?", "target": "1", "hint": "x"},
+        {"id": "two", "input": "2?", "target": "2"},
+    ]
+    for order in (rows, rows[::-1]):
+        hinted = {"name": "a", "endpoints": SERVERS["a"], "prompt": "{input} {hint}"}
+        with pytest.raises(UsageError, match="has no field hint"):
+            assert talks(tmp_path, *order, models=[hinted], scorer="exact").own_tasks
+
+
+def test_calls_in_a_conversation_are_tools_though_no_result_follows():
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    said = Message.from_mapping({"role": "assistant", "content": None, "tool_calls": [call]})
+    result = Message.from_mapping({"role": "tool", "tool_call_id": "c", "content": "1"})
+    for talk in ([said], [result], [said, result]):
+        assert kinds_in(Conversation([Message("user", "How?"), *talk])) == {"tools"}
+    assert kinds_in(Conversation([Message("user", "How?")])) == set()
+
+
+def test_a_function_is_given_sampling_and_further_fields(tmp_path):
+    (tmp_path / "says.py").write_text("def says(prompt, sampling):\n    return prompt", "utf-8")
+    written(tmp_path)
+    function = {"name": "f", "endpoints": ["python:says.py:says"], "sampling": {"max_tokens": 3}}
+    function |= {"extra_body": {"top_k": 2}}
+    data = {"name": "demo", "models": [function], "goal": "width=0.1"}
+    data["tasks"] = [{"name": "sums", "dataset": "sums.jsonl", "scorer": "numeric"}]
+    ((endpoint,),) = build(config_from_data(data, tmp_path)).endpoints(None).values()
+    assert endpoint.parameters == {"max_tokens": 3, "top_k": 2}
