@@ -14,7 +14,7 @@ from adaptive_eval.engine.pool import Member, Pool
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.engine.solving import Solver, call_seed
 from adaptive_eval.engine.trial_task import REDRAWN
-from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
 from adaptive_eval.options.limit_options import SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.store.records import KILLED, AttemptRecord
@@ -101,6 +101,19 @@ def test_a_judgement_that_was_given_up_is_one_of_the_trial():
     late = Score(1, discarded=("timeout",))
     scene = played(scoring=ScriptedScoring(lambda key, time: late if key.index == 2 else Score(1)))
     assert discarded(scene) == {2: ("timeout",)}
+
+
+def test_judgements_that_were_given_up_while_the_judge_was_away_are_those_of_the_trial():
+    """Each that may have begun, beside the draws of the answer and those of the last judgement."""
+    away = ScorerUnavailable("the judge is away", kind="judge", discarded=("server",))
+    late = Score(1, discarded=("timeout",))
+    scoring = ScriptedScoring(lambda key, time: (away if time <= 2 else late) if key.index == 3 else Score(1))
+    scene = played(scoring=scoring, script=at_step_3(vanished()), retry=RetryConfig(attempts=2))
+    assert discarded(scene) == {3: ("connection", "server", "server", "timeout")}
+    never = ScriptedScoring(lambda key, time: away if key.index == 2 else Score(1))
+    scene = played(scoring=never, retry=RetryConfig(attempts=2, requeue=1))
+    assert discarded(scene) == {2: ("server",) * 4}
+    assert [one.key.index for one in scene.missing()] == [2]
 
 
 def test_each_call_of_a_solver_gives_up_its_own_draws_once():

@@ -109,6 +109,7 @@ class Asked:
 
 
 PROVEN = ("", "a", "b", "ab")
+SETS = (*PROVEN, "c", "ac", "bc", "abc")
 
 
 @pytest.mark.parametrize("kind", ["alike", "each its own", "no seeds"])
@@ -160,3 +161,23 @@ def test_in_batches_no_answer_is_the_same_draw_and_a_killed_process_gives_up_non
     case = Asked("alike", failed, "ab", batched=True)
     assert case.tests == 0
     assert case.trial.discarded == ["connection" for name in FAILED[failed] if name]
+
+
+def test_draws_in_flight_are_spared_where_their_server_and_all_others_that_are_there_are_proven():
+    """Also where their server counts as gone, and whatever those say that are not there."""
+    for proven, out in product(SETS, SETS):
+        members = []
+        for name in "abc":
+            endpoint = Speaker(1.0, f"http://{name}/v1")
+            member = Member(endpoint, Server(endpoint.url, SharedLimits()), HealthMonitor("m", endpoint.url))
+            if name in out:
+                member.presence.leave("it is gone", now=0.0)
+            members.append(member)
+        clock = OwnedClock()
+        runner = TrialRunner(
+            clock, Dispatch({"m": Pool(members)}, clock), InProcess(ScoreByStep()), lambda: 0.0,
+            on_attempt=lambda *told: None, on_end=lambda trial: None,
+        )  # fmt: skip
+        runner.proofs["m"].proven = {f"http://{name}/v1" for name in proven}
+        there = {"a"} | (set("bc") - set(out))
+        assert runner.spares("m", members[0]) == (len(there) > 1 and there <= set(proven)), (proven, out)

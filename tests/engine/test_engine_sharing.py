@@ -13,8 +13,8 @@ from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import RunnerOptions
-from adaptive_eval.engine.solving import Solver
-from adaptive_eval.engine.trial_task import TrialTask, share
+from adaptive_eval.engine.solving import Solver, call_seed
+from adaptive_eval.engine.trial_task import REDRAWN, TrialTask, share
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
 from adaptive_eval.options.limit_options import RateLimit, SharedLimits
 from adaptive_eval.options.request_options import RetryConfig
@@ -147,6 +147,18 @@ def test_answers_that_do_not_come_are_asked_for_singly_and_reported(given, lost)
     assert all(told[step] == Usage(10, 5) for step in lacking)
     assert scene.controller.presumed == []
     assert scene.recorder.of("snapshot")[-1].endpoints[0].errors == {"fewer_choices": len(lacking)}
+
+
+def test_after_a_time_limit_answers_that_do_not_come_are_asked_for_with_the_other_draw_s_seeds():
+    late = TransientEndpointError("it took too long", kind="timeout")
+    scene = Shared(4, script=lambda step, attempt: (30.0, late) if (step, attempt) == (0, 1) else 1.0)
+    scene.server.gives = 2
+    scene.play()
+    other = call_seed(0, REDRAWN)
+    assert scene.sizes == [(0, 4), (other, 4), (other + 2, 1), (other + 3, 1)]
+    sent = {key.index: record.sent["seed"] for key, record in scene.outcomes.items()}
+    assert sent == {0: other, 1: other, 2: other + 2, 3: other + 3}
+    assert all(record.discarded[0] == "timeout" for record in scene.outcomes.values())
 
 
 def test_what_may_have_been_billed_is_counted_for_every_trial_of_the_request_and_in_the_rate():

@@ -15,6 +15,7 @@ from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, SessionSpec
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
+from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
@@ -41,6 +42,10 @@ def test_which_failures_may_have_been_billed(error, billed):
     assert error.billed is billed
     scene = played({"a": 1, "b": 1}, scripts={"a": fails((0.1, error), 2)})
     assert scene.controller.presumed == ([KEY, KEY] if billed else [])
+    if isinstance(error, TransientEndpointError):
+        rate = {"rates": {"a": RateLimit(tokens_per_minute=100)}, "most_tokens": 60}
+        first, second = played(1, fails((0.1, error)), **rate).server.starts
+        assert (second - first > 10.0) is billed, "what may have been billed counts in the rate as well"
 
 
 def test_without_a_budget_for_it_no_further_attempt_is_made():

@@ -18,7 +18,7 @@ from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import DatasetError
-from adaptive_eval.trial import TrialOutcome
+from adaptive_eval.trial import TrialKey, TrialOutcome
 from scorio.sequential.contrasts import contrast_variance
 from scorio.sequential.evidence import GUARD, log_evidence
 from scorio.sequential.trial_sequence import TrialSequence
@@ -76,6 +76,25 @@ def test_a_run_of_one_question_is_issued_whole(policy, slots):
         later += runs_of([one for one in requests if one.repeat >= 2 or one.key.index >= 22])
     assert len(later) > 20
     assert sum(length == 4 for length in later) >= 0.9 * len(later)
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_a_run_that_a_kill_has_cut_at_the_end_of_what_is_laid_out_is_asked_to_its_end(place):
+    """All that is laid out was asked, and one of the last answers had come."""
+    spec = spec_of(3, models=2, questions=6, goal="budget", rounds="rounds", trials=500)
+
+    def asked(session):
+        found, free = [], {"m0": 400, "m1": 400}
+        while new := session.ask(free):
+            found += new
+        return {one.key: one for one in found}
+
+    session, made = Session(spec), Session(spec)
+    before = asked(session)
+    told = TrialKey("m0", session.board.run_sequence.laid_out(0) - place)
+    made.replay([[TrialOutcome(told, 1)]])
+    assert len(before) > 40
+    assert asked(made) == {key: one for key, one in before.items() if key != told}
 
 
 def test_fewer_slots_than_a_run_are_filled_when_nothing_is_in_flight():

@@ -224,6 +224,37 @@ def test_answers_of_two_models_that_hang_are_left_out_one_by_one():
     assert not only_before(session, keys[1])
 
 
+@pytest.mark.parametrize("spec", [SCHEDULE, ROUNDS], ids=["schedule", "rounds"])
+@pytest.mark.parametrize("first", range(4))
+def test_of_several_answers_that_hang_those_that_have_not_come_stay_left_out(spec, first):
+    """Two are of one model; one comes, one is lost, one is given up, and of one the model is stopped."""
+    session = Session(spec)
+    requests = [request for _ in range(3) for request in session.ask(24)]
+    hung = [requests[place] for place in (1, 6, 9, 15)]
+    assert len({one.key.model for one in hung}) == 3
+    session.tell([TrialOutcome(one.key, 1) for one in requests if one not in hung])
+    session.overdue([one.key for one in hung])
+
+    def left_out():
+        plan = session._planner.plan
+        names = session.spec.names
+        return set() if plan is None else {TrialKey(names[model], index) for model, index in plan.overdue}
+
+    ends = [
+        lambda key: session.tell([TrialOutcome(key, 0)]),
+        lambda key: session.tell([Missing(key, "timeout")]),
+        lambda key: session.abandon(key, billed=True),
+        lambda key: session.stop_model(key.model, "it refuses"),
+    ]
+    assert left_out() == {one.key for one in hung}
+    while hung:
+        key = hung.pop(first % len(hung)).key
+        ends.pop(0)(key)
+        assert left_out() == {
+            one.key for one in hung if session.board.model(one.key.model) not in session.states.stopped
+        }
+
+
 def test_an_answer_to_the_same_task_stands_for_it():
     """More answers are to the other task, all of a category that this one does not have."""
     spec = make_spec(2, 30)
