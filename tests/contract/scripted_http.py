@@ -63,7 +63,12 @@ async def _read(reader: asyncio.StreamReader) -> Request:
     first, *lines = head.rstrip("\r\n").split("\r\n")
     method, target, _ = first.split(" ")
     named = (line.partition(":") for line in lines)
-    headers = {name.strip().lower(): value.strip() for name, _, value in named}
+    headers: dict[str, str] = {}
+    for name, _, value in named:
+        key = name.strip().lower()
+        headers[key] = ", ".join(
+            [*filter(None, [headers.get(key)]), value.strip()]
+        )  # of one sent twice, both
     body = await reader.readexactly(int(headers.get("content-length", "0")))
     return Request(method, target, headers, body)
 

@@ -80,6 +80,13 @@ def test_without_a_key_a_header_may_hold_it(api, headers, sent):
     assert server.requests[0].headers.get("authorization") == sent
 
 
+def test_a_header_of_the_config_takes_the_place_of_ours_in_any_case(api):
+    given = {"authorization": "Basic bWU6cHc=", "USER-AGENT": "mine", "content-type": "application/json; v=2"}
+    _, server = ask(api, reply(200, api.answer()), headers=given, **KEYED)
+    (request,) = server.requests
+    assert {name: request.headers[name.lower()] for name in given} == given
+
+
 def test_variables_meant_for_another_server_are_not_sent(api, monkeypatch):
     for name in ("API_KEY", "ORG_ID", "PROJECT_ID"):
         monkeypatch.setenv(f"OPENAI_{name}", "a-secret")

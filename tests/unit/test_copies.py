@@ -232,4 +232,11 @@ def test_the_first_of_equal_texts_is_no_copy_in_whatever_order():
     assert _again(texts).tolist() == [[[0, 0, 7, 0, 7, 3, 0]]]
     given = RecordedOutcomes(("a",), (("t", "q"),), np.ones((1, 1, 7), dtype=int), texts=texts)
     assert given.equal.tolist() == [[3 * 2 + 2 * 1]]
+    both = replace(
+        given,
+        models=("a", "b"),
+        categories=np.ones((2, 1, 7), dtype=int),
+        texts=np.stack([texts[0], 0 * texts[0]]),
+    )
+    assert [both.only([name]).equal.tolist() for name in "ba"] == [[[0]], [[8]]]
     assert given.only(["a"]).equal.tolist() == given.asked_of_all().equal.tolist() == [[8]]

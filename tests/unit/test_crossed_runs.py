@@ -517,6 +517,7 @@ def test_a_changed_setting_of_one_task_or_model_is_told(made, setting, before, n
     config = parse_config(meta["config"], meta["source"], meta["base_dir"], [f"{setting}={json.dumps(now)}"])
     (change,) = changes_of(config, meta, 9, 0.0)
     assert (change.setting, change.before, change.now) == (setting, before, now)
+    assert not changes_of(config, meta, 0, 0.0), "before the first answer it may be chosen"
 
 
 def whole(kind, record):

@@ -20,7 +20,7 @@ from scorio.sequential.evidence import GUARD, confidence_radius, log_tie_evidenc
 from scorio.sequential.flips import flip_limit
 from scorio.sequential.moments import ENOUGH_NOISE, Mark, fit_prior, unit_scores
 from scorio.sequential.outlook import noise_of
-from scorio.sequential.pairs import PairReader
+from scorio.sequential.pairs import PairReader, ScoreReader
 from scorio.sequential.rules import Anytime, ZScore
 from scorio.sequential.trial_sequence import TrialSequence
 
@@ -250,6 +250,23 @@ def test_every_question_weighs_the_same_and_lost_answers_may_be_anything(steps, 
     other = [said[1][(asked[1] == q) & (said[1] != Mark.MISSING)] for q in np.unique(asked[1])]
     if rounds is None:
         assert d == pytest.approx(mine - np.mean([one.mean() for one in other if one.size]))
+
+
+def test_what_is_predicted_of_questions_serves_while_each_that_was_asked_has_an_answer():
+    questions, steps, lost = 30, 90, 12
+    right = np.arange(questions) % 2
+    order = np.random.default_rng(3).permutation(questions)  # as that of the cells
+    said = np.tile(right[order], 3)
+    said[lost] = Mark.MISSING  # until its second turn
+    lead = (right - 0.5)[None]
+    plain, predicted = (
+        ScoreReader(cells_of(said), ONE, np.array([0.4]), one).read(ONE, steps) for one in (None, lead)
+    )
+    lacks = slice(lost, lost + questions)
+    for name in ("variance", "difference"):
+        without, by_lead = getattr(plain, name)[0], getattr(predicted, name)[0]
+        assert np.array_equal(by_lead[lacks], without[lacks])
+    assert (predicted.variance < plain.variance)[0, 2 * questions :].all()
 
 
 @pytest.mark.parametrize("rounds", [None, 1])

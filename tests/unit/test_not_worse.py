@@ -17,6 +17,7 @@ from adaptive_eval.options.decisions import read_goal
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.simulate.assumptions import means_for
 from adaptive_eval.stops import ENDED_FIRST, ENDPOINTS, FAILED, INTERRUPTED, LOST, REACHED, STOPS
+from adaptive_eval.trial import ScoreRange
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.verdicts import established, rank_column
 from scorio.sequential.evidence import log_evidence_above, log_evidence_of_claim
@@ -238,6 +239,9 @@ def test_what_does_not_go_with_the_goal_is_refused(changed, place):
 def test_a_plan_takes_the_others_for_as_good_as_the_baseline_or_worse():
     spec = spec_of(3)
     assert means_for(spec, 0.1) == (0.5, 0.4, 0.4)
+    stars = (TaskSpec("t", ("q1", "q2"), weights=ScoreRange((1.0, 5.0))),)
+    held = replace(spec, tasks=stars, goal=GoalSpec("threshold", value=4.6))
+    assert means_for(held, 0.1) == (0.8, 0.8, 0.8), "4.6 of 1 to 5 is 0.9"
     result = simulate(spec, BiasedCoins((0.7, 0.7, 0.4)), 6, seed=1, workers=1)
     assert result.gap.tolist() == pytest.approx([0.1, -0.2])
     assert (result.verdict == [1, -1]).all()

@@ -1,5 +1,7 @@
 """How outcomes are read by their form and on their scale, and the tests of one look that follow."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -28,24 +30,75 @@ def test_scores_are_read_as_given():
     assert board(SMALL).scores == pytest.approx(means.mean(axis=1), rel=1e-6)
 
 
-@pytest.mark.parametrize("limits", [(0.0, 1e-3), (-3.0, 7.0)])
-def test_any_range_is_the_unit_range_in_other_units(limits):
-    unit = RNG.random((2, 60, 4)) ** np.array([1.0, 3.0])[:, None, None]
+def of_two(name):
+    """Return a function of two models' outcomes."""
+    return lambda R, **options: getattr(sequential, name)(*R, **options)
+
+
+def of_one(name):
+    """Return a function of the first model's outcomes."""
+    return lambda R, **options: getattr(sequential, name)(R[0], **options)
+
+
+PAIRED = {name: of_two(name) for name in ("compare", "paired_difference", "permutation_test", "forecast")}
+APART = {
+    "bootstrap of two": of_two("bootstrap"),
+    "unpaired_difference": of_two("unpaired_difference"),
+    **PAIRED,
+}
+ALONE = {name: of_one(name) for name in ("score", "mean_score", "bootstrap")}
+DOORS = {"board": board, **ALONE, **APART}
+SCORES = {"score", "scores", "against", "low", "high", "estimate"}
+SCORES |= {"course_score", "course_low", "course_high"}
+"""Figures that are scores in functions of single models; in those of two they are differences."""
+DIFFERENCES = {"difference", "course_difference", "standard_error", "equivalence"}
+CROSSED = {
+    "confidence": DOORS.keys() - {"permutation_test"},
+    "missing": DOORS.keys(),
+    "equivalence": {"board", "compare", "forecast"},
+    "against": {"score"},
+    "target": {"board", "compare", "score"},
+    "clusters": {"mean_score", "bootstrap", "paired_difference", "permutation_test"},
+}
+"""Options, and the functions that know them."""
+
+
+@pytest.mark.parametrize("option", CROSSED)
+@pytest.mark.parametrize("limits", [(0.0, 1e-3), (-3.0, 7.0), (2.0, 5.0)])
+def test_any_range_is_the_unit_range_in_other_units(limits, option):
+    """Every figure of every function: differences and margins are wider, scores are moved as well."""
+    rng = np.random.default_rng(4)
+    unit = rng.random((2, 120, 4)) ** np.array([1.0, 3.0])[:, None, None]
     low, width = limits[0], limits[1] - limits[0]
-    A, B = low + width * unit
-    plain, scaled = compare(*unit), compare(A, B, range=limits)
-    assert (scaled.verdict, scaled.trials) == (plain.verdict, plain.trials) == ("first", plain.trials)
-    ends = np.array([plain.difference, plain.low, plain.high])
-    assert np.array([scaled.difference, scaled.low, scaled.high]) == pytest.approx(width * ends)
-    own = score(A, range=limits, against=low + 0.2 * width)
-    same = score(unit[0], against=0.2)
-    assert (own.verdict, own.trials) == (same.verdict, same.trials)
-    assert (own.score, own.low) == pytest.approx((low + width * same.score, low + width * same.low))
-    scores = board([A, B], range=limits).scores
-    assert scores == pytest.approx(low + width * board(unit).scores)
-    assert forecast(A, B, range=limits) == forecast(*unit)
-    paired = sequential.paired_difference(A, B, range=limits)
-    assert paired.p_value == pytest.approx(sequential.paired_difference(*unit).p_value)
+    if option == "missing":
+        unit[rng.random(unit.shape) < 0.2] = np.nan
+    given = {
+        "confidence": 0.8,
+        "missing": np.nan,
+        "target": "population",
+        "clusters": np.arange(120) // 2,
+        "equivalence": 0.1,
+        "against": 0.2,
+    }[option]
+    other = {"equivalence": 0.1 * width, "against": low + 0.2 * width}.get(option, given)
+    for name in CROSSED[option]:
+        plain = figures(DOORS[name](unit, range=(0.0, 1.0), **{option: given}))
+        scaled = figures(DOORS[name](low + width * unit, range=limits, **{option: other}))
+        for field, value in plain.items():
+            expected = value
+            if name == "forecast":
+                expected = value  # they are trials
+            elif field in DIFFERENCES or (field in SCORES and name in APART):
+                expected = width * value
+            elif field in SCORES:
+                expected = low + width * value
+            assert scaled[field] == pytest.approx(expected, rel=1e-7, nan_ok=True), (name, field)
+
+
+def figures(result):
+    """Return what a result says in numbers."""
+    found = {one.name: getattr(result, one.name) for one in dataclasses.fields(result)}
+    return {name: value for name, value in found.items() if isinstance(value, int | float | np.ndarray)}
 
 
 def test_scores_beyond_their_range_are_counted():

@@ -588,6 +588,21 @@ def test_the_results_of_a_scoring_are_those_of_its_scores(described, tmp_path, f
     assert words in said
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["before", "before and after"])
+def test_a_scoring_is_held_against_the_settings_that_it_was_made_with(tmp_path, again):
+    """The rule may be changed after it: its results are those of the old one."""
+    rows = [{"id": f"q{number}", "input": f"question {number}", "target": "yes"} for number in range(12)]
+    models = {"good": lambda _: "yes", "bad": lambda prompt: f"no, {prompt}"}
+    run, options = tmp_path / "run", {"concurrency": 1, "budget": {"trials": 40}}
+    adaptive_eval.evaluate(models, rows, out=run, **options)
+    runs.printed("rescore", run, "--rubric", "strict-compliance")
+    with pytest.warns(adaptive_eval.EvaluationWarning, match="confidence was changed"):
+        adaptive_eval.evaluate(models, rows, out=run, **options, stopping={"confidence": 0.8})
+    if again:
+        runs.printed("rescore", run, "--rubric", "strict-compliance", "--name", "later")
+    assert "undamaged" in runs.printed("validate", run)
+
+
 def test_a_scoring_by_a_judge_is_not_made_again_since_its_rows_do_not_say_what_was_lost(described, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(described, run)

@@ -56,8 +56,10 @@ def test_a_run_is_as_itself_and_a_reference_has_no_score_of_its_own_run(before):
     assert said.startswith("Of 6 shared pairs: 6 with the same verdict; of 4 shared models 0")
     first, *others = before.results.models
     models = (replace(first, state="reference"), *others)
-    comparison = compare(before, replace(before, results=replace(before.results, models=models)))
-    assert [one.difference for one in comparison.models] == [None, 0, 0, 0]
+    stored = replace(before, results=replace(before.results, models=models))
+    comparison = compare(before, stored)
+    for either in (comparison, compare(stored, before), compare(stored, stored)):
+        assert [one.difference for one in either.models] == [None, 0, 0, 0]
     assert "of 3 shared models 0 score higher" in comparison_words(comparison)
 
 

@@ -99,6 +99,9 @@ def test_rank_trajectory_follows_the_recorded_order(metric):
     for confirm in (0, 1, 4):
         settled = convergence_at(outcomes, gold_ranks(outcomes), metric.name, metric.k, confirm)
         assert trajectory.convergence(gold, confirm=confirm) == settled
+    apart = np.broadcast_to(np.array([1, 0])[:, None, None], (2, 3, 12))
+    settled = rank_trajectory(apart, metric).convergence([1, 2])
+    assert settled == metric.first, "it is the gold ranking from the first that the metric gives"
 
 
 @pytest.mark.parametrize("metric", [AVG, Metric("pass_at_k", k=2)])

@@ -155,10 +155,13 @@ def test_the_hash_is_over_what_is_asked_and_what_is_right(tmp_path):
 
 def test_a_filter_keeps_rows_that_fit_in_all_of_its_columns(tmp_path):
     kinds = zip(ROWS, (1, 1, 2), "xyx", strict=True)
-    rows = [{**row, "level": level, "kind": kind} for row, level, kind in kinds]
+    rows = [{**row, "level": level, "kind": kind, "easy": kind == "y"} for row, level, kind in kinds]
     file = write(tmp_path, "q.jsonl", rows)
     task = load_task("t", file, filter={"level": 1, "kind": "x"})
     assert [question.id for question in task.questions] == ["a"]
+    for easy in (True, "true"):
+        (one,) = load_task("t", file, filter={"easy": easy}).questions
+        assert one.id == rows[1]["id"]
 
 
 def test_questions_that_ask_the_same_are_counted_and_a_person_is_told(tmp_path):
