@@ -3,14 +3,19 @@
 import asyncio
 import itertools
 import json
+from base64 import b64encode
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 
 from adaptive_eval.endpoints.apis import AnthropicMessages, OpenAIChat, OpenAICompletions, OpenAIResponses
+from adaptive_eval.endpoints.batch_interfaces import AnthropicBatches, OpenAIBatches
+from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.streaming import Assembly
-from adaptive_eval.errors import EndpointError, TransientEndpointError
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+from adaptive_eval.options.request_options import BatchConfig
 from adaptive_eval.trial import Conversation, Message, Usage
 
 APIS = {
@@ -637,3 +642,103 @@ def test_json_of_another_kind_is_a_refusal_until_an_answer_has_come(api):
             told.append((type(error).__name__, error.kind))
     refused, doubtful = ("PermanentEndpointError", "not_found"), ("TransientEndpointError", "malformed")
     assert told == [refused, refused, 1, doubtful]
+
+
+# ------------------------------------------------------------------ a key in what is no answer
+
+
+SECOND = "hunter2-0123456789"
+SECRETS = {"key": KEY, "second word of a header": SECOND}
+ECHOES = {
+    "plain": str,
+    "backwards": lambda secret: secret[::-1],
+    "base64": lambda secret: b64encode(secret.encode()).decode(),
+    "in capitals": str.upper,
+}
+
+
+def endpoint(api="chat", **options):
+    headers = {"X-Team": f"Token {SECOND}"}
+    key = {"api_key_env": "KEY", "environ": {"KEY": KEY}, "headers": headers}
+    return APIS[api]("http://127.0.0.1:1/v1", "m", **key, **options)
+
+
+def batches(kind):
+    return kind(endpoint()._exchange, BatchOptions("run", BatchConfig()))
+
+
+def fed(event):
+    Assembly(endpoint()._exchange.redact).feed(f"data: {event}")
+
+
+def read_by(api, body):
+    async def post(path, sent):
+        return body, {}
+
+    client = endpoint(api)
+    client._exchange.post = post
+    asyncio.run(client.sample(ASK, seed=7, n=1))
+
+
+def probed(body):
+    async def get(path):
+        return json.dumps(body).encode()
+
+    client = endpoint()
+    client._exchange.get = get
+    asyncio.run(client.probe())
+
+
+def failed_batch(echo):
+    errors = SimpleNamespace(data=[SimpleNamespace(message=echo)])
+    return batches(OpenAIBatches)._seen(SimpleNamespace(id="b", status="failed", errors=errors)).refused
+
+
+def of_lines(kind, line):
+    raise batches(kind)._answer(line)
+
+
+PLACES = {
+    "a failed batch": lambda echo: of_words(failed_batch(echo)),
+    "a line with a status": lambda echo: of_lines(
+        OpenAIBatches, {"response": {"status_code": 400, "body": {"error": {"message": echo}}}}
+    ),
+    "a line without a response": lambda echo: of_lines(
+        OpenAIBatches, {"error": {"code": "x", "message": echo}}
+    ),
+    "an errored request": lambda echo: of_lines(
+        AnthropicBatches, {"type": "errored", "error": {"error": {"type": "api_error", "message": echo}}}
+    ),
+    "a result of another kind": lambda echo: of_lines(AnthropicBatches, {"type": echo}),
+    "no batch": lambda echo: batches(AnthropicBatches)._seen({"said": echo}),
+    "an event": lambda echo: fed(echo),
+    "an event of an error": lambda echo: fed(json.dumps({"type": "error", "message": echo})),
+    "an error in an event": lambda echo: fed(json.dumps({"error": {"message": echo}})),
+    "an index in an event": lambda echo: fed(json.dumps({"choices": [{"index": echo}]})),
+    "an index": lambda echo: read_by("chat", {"choices": [{"index": echo, "message": {}}]}),
+    "a message": lambda echo: read_by("chat", {"choices": [{"message": echo}]}),
+    "a content": lambda echo: read_by("chat", {"choices": [{"message": {"content": {"text": echo}}}]}),
+    "a text": lambda echo: read_by("completions", {"choices": [{"text": [echo]}]}),
+    "an error in an answer": lambda echo: read_by("chat", {"error": {"message": echo, "code": 418}}),
+    "an error without a status": lambda echo: read_by("messages", {"error": {"message": echo}}),
+    "a failed response": lambda echo: read_by("responses", {"status": "failed", "error": {"message": echo}}),
+    "JSON of another kind": lambda echo: read_by("chat", {"said": echo}),
+    "a web page": lambda echo: endpoint()._exchange.json(f"<html><title>{echo}</title>".encode()),
+    "no JSON": lambda echo: endpoint()._exchange.json(echo.encode()),
+    "names of models": lambda echo: probed({"data": [{"id": echo}]}),
+}
+
+
+def of_words(words):
+    raise PermanentEndpointError(words, kind="bad_request")
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_secret_is_in_no_error_wherever_a_server_says_it(place, secret):
+    for name, written in ECHOES.items():
+        echo = written(SECRETS[secret])
+        with pytest.raises(EndpointError) as raised:
+            PLACES[place](f"You sent {echo}, which is wrong" if name != "base64" else f"{echo}.")
+        assert echo.lower() not in str(raised.value).lower()
+        assert "redacted" in str(raised.value), name
