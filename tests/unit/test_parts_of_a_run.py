@@ -15,6 +15,7 @@ from adaptive_eval.build.changed_settings import change_warnings
 from adaptive_eval.build.grading import GradingBudget, grading_model_of, model_graded
 from adaptive_eval.build.model_clients import model_clients_of, server_limits
 from adaptive_eval.build.prompts import kinds_in
+from adaptive_eval.build.rubrics import with_stored_thresholds
 from adaptive_eval.build.session_spec import as_configured, deadlines_of, worth_of
 from adaptive_eval.config.load_config import config_from_data, parse_config
 from adaptive_eval.core.label_record import LabelRecord
@@ -653,3 +654,100 @@ def test_a_function_is_given_sampling_and_further_fields(tmp_path):
     data["tasks"] = [{"name": "sums", "dataset": "sums.jsonl", "scorer": "numeric"}]
     ((endpoint,),) = build(config_from_data(data, tmp_path)).endpoints(None).values()
     assert endpoint.parameters == {"max_tokens": 3, "top_k": 2}
+
+
+def test_stored_answers_that_judges_began_with_are_kept_by_task_and_by_whom_they_are_of(folder):
+    """The previous runs may have grown, or be gone."""
+    tasks = [
+        {"name": "words", "dataset": "words.jsonl", "scorer": {**JUDGE, "model": "j", "against": "gone#old"}},
+        {"name": "stars", "dataset": "stars.jsonl", "scorer": {**JUDGE, "model": "j", "against": "gone#new"}},
+        {"name": "sums", "dataset": "sums.jsonl", "scorer": "numeric"},
+    ]
+    models = [{"name": name, "endpoints": SERVERS[name]} for name in "ab"]
+    run = build(config_from_data({"name": "demo", "models": models, "tasks": tasks}, folder))
+    kept = {
+        "words": {"gone#old": {f"q{n}": [f"old {n}", "older"] for n in range(4)}},
+        "stars": {"gone#new": {f"q{n}": [f"new {n}"] for n in range(5)}},
+    }
+    again = replace(run, continued={**run.meta(), "against": json.dumps(kept)}).with_stored_answers()
+    assert [task.against for task in again.tasks] == [
+        *(one for of in kept.values() for one in of.values()),
+        {},
+    ]
+    assert json.loads(again.meta()["against"]) == kept
+    question = again.tasks[0].by_id["q1"]
+    assert [again.tasks[0].asked(question, 0, repeat).target for repeat in range(3)] == [
+        "old 1",
+        "older",
+        "old 1",
+    ]
+    other = {**kept, "words": {"gone#another": kept["words"]["gone#old"]}}
+    with pytest.raises(UsageError, match="against"):
+        replace(run, continued={**run.meta(), "against": json.dumps(other)}).with_stored_answers()
+
+
+@pytest.mark.parametrize(
+    ("scorers", "hint"),
+    [
+        (("numeric", "numeric"), True),
+        (({"kind": "contains"}, {"kind": "contains"}), True),
+        (("numeric", "contains"), False),
+        (("exact", "numeric"), False),
+        ((["numeric", "contains"], ["numeric", "contains"]), True),
+    ],
+)
+def test_another_scorer_can_be_tried_on_stored_answers_where_one_option_says_it_of_all_tasks(
+    folder, tmp_path, scorers, hint
+):
+    def scored(*kinds):
+        models = [{"name": name, "endpoints": SERVERS[name]} for name in "ab"]
+        tasks = [
+            {"name": name, "dataset": f"{name}.jsonl", "scorer": kind}
+            for name, kind in zip(("words", "sums"), kinds, strict=True)
+        ]
+        return build(config_from_data({"name": "demo", "models": models, "tasks": tasks}, folder))
+
+    with RunWriter.create(tmp_path / "run", meta=scored("exact", "exact").meta(), durability="normal"):
+        pass
+    with pytest.raises(RunMismatch) as raised:
+        continue_run(scored(*scorers), tmp_path / "run")
+    assert ("adaptive-eval rescore" in str(raised.value)) is hint
+
+
+def test_an_answer_of_one_token_may_be_cut_off_and_all_may_if_their_end_is_named(folder):
+    one_token = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 20}
+    models = [{"name": name, "endpoints": SERVERS[name], "sampling": one_token} for name in "ab"]
+    tasks = [
+        {"name": "options", "dataset": "options.jsonl", "scorer": "choice_probability"}
+        | {"fields": {"choices": "answers"}, "prompt": "{input}\n{choices}"},
+        {"name": "sums", "dataset": "sums.jsonl", "scorer": "numeric"},
+    ]
+    data = {"name": "demo", "models": models, "tasks": tasks}
+    for on, expected in (({}, {"options"}), ({"length": "missing"}, {"options", "sums"})):
+        run = build(config_from_data({**data, "on": on}, folder))
+        assert run.watches().answers._may_be_cut == expected
+
+
+def test_thresholds_are_those_of_each_task_and_what_the_config_gives_comes_first(folder, tmp_path):
+    def frozen(low, high):
+        return {"len_p33": {"value": low, "source": "q"}, "len_p66": {"value": high, "source": "q"}}
+
+    meta = {"thresholds": json.dumps({"words": frozen(0.3, 0.4), "sums": frozen(0.1, 0.2)})}
+    with RunWriter.create(tmp_path / "run", meta=meta, durability="normal"):
+        pass
+    rubric = {"schema": "efficiency-adjusted", "thresholds_from": str(tmp_path / "run")}
+    tasks = [
+        {"name": "sums", "dataset": "sums.jsonl", "scorer": "numeric"}
+        | {"rubric": {**rubric, "thresholds": {"len_p33": 0.05}}},
+        {"name": "words", "dataset": "words.jsonl", "scorer": "numeric", "rubric": rubric},
+        {"name": "stars", "dataset": "stars.jsonl", "scorer": "numeric"},
+    ]
+    models = [{"name": name, "endpoints": SERVERS[name]} for name in "ab"]
+    run = build(config_from_data({"name": "demo", "models": models, "tasks": tasks}, folder))
+    expected = {"sums": {"len_p33": 0.05, "len_p66": 0.2}, "words": {"len_p33": 0.3, "len_p66": 0.4}}
+    expected["stars"] = {}
+    assert {name: dict(one.thresholds) for name, one in run.rubrics.items()} == expected
+    assert json.loads(run.meta()["thresholds"]).keys() == {"sums", "words"}
+    open_ones = {name: replace(one, thresholds={}) for name, one in run.rubrics.items()}
+    stored = with_stored_thresholds(open_ones, run.meta())
+    assert {name: dict(one.thresholds) for name, one in stored.items()} == expected

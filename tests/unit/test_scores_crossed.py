@@ -7,12 +7,24 @@ from itertools import product
 
 import pytest
 
+from adaptive_eval.build.anchors import Anchors
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.scoring.match import NumericScorer
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.scoring.scorer import NOT_FOUND, TogetherScorer
-from adaptive_eval.trial import Completion, Question, Score, ScoreRange, Usage
+from adaptive_eval.trial import (
+    ANCHOR,
+    ANCHOR_PARTS,
+    Completion,
+    Question,
+    Score,
+    ScoreRange,
+    TrialKey,
+    TrialRequest,
+    Usage,
+)
+from scorio.categorical import get_schema
 
 QUESTION = Question("t", "q", "4", {"input": "2 + 2?"})
 
@@ -295,3 +307,86 @@ def test_a_vote_counts_in_both_orders_and_one_that_the_order_decides_by_what_is_
     first, second = (messages[1].content for _, messages in requests[:2])
     assert first.index("It is 4.") < first.index("\n4\n")
     assert second.index("\n4\n") < second.index("It is 4.")
+
+
+# ------------------------------------------------------------------ answers that a judge is shown again
+
+
+CELLS = [(model, question) for model in "ab" for question in ("q0", "q1", "q2", "q3", "q4")]
+
+
+def request_of(model, question, repeat):
+    return TrialRequest(TrialKey(model, repeat), "t", question, repeat, 7)
+
+
+@pytest.mark.parametrize("number", [1, 3, 4, 10])
+@pytest.mark.parametrize(
+    ("options", "check", "said", "part"),
+    [
+        ({"range": (1.0, 10.0)}, None, 4, round(ANCHOR_PARTS / 3)),
+        ({}, None, "correct", ANCHOR_PARTS),
+        ({}, "polite", "wrong", 0),
+        ({"range": (-1.0, 1.0)}, "polite", -0.5, round(ANCHOR_PARTS / 4)),
+    ],
+)
+def test_each_anchor_is_judged_once_a_pass_and_each_time_with_another(number, options, check, said, part):
+    asked_of = {"endpoint": "http://127.0.0.1:1/v1", "model": "wise", "second_votes": 1}
+    judge = build_scorer("judge", {**asked_of, "anchors": number, **options})
+    judge._grading_model = wise = Wise([said] * 200)
+    questions = {f"q{place}": place for place in range(5)}
+    anchors = Anchors(judge, {"a": 0, "b": 1}, questions, check)
+    kept = []
+    for cell in CELLS:
+        answer = Completion(f"It is {cell}.", "stop")
+        score = asyncio.run(judge.grade(answer, QUESTION))
+        if check:  # as the whole of several checks has it
+            name = "score" if "range" in options else "is_correct"
+            rest = {key: value for key, value in score.signals.items() if key not in ("score", "is_correct")}
+            score = Score(0, None, {**rest, f"check_{check}": score.signals[name]})
+        found = anchors.keep(request_of(*cell, 0), answer, QUESTION, score)
+        kept += [name for name in found.signals if name.startswith(ANCHOR)]
+    assert kept == [f"{ANCHOR}{place}_{part}" for place in range(number)]
+    shown_by = {}
+    for repeat in range(1, number + 1):
+        told = []
+        for cell in CELLS:
+            asked = len(wise.asked)
+            bill = {"judge_requests": 2, "judge_prompt_tokens": 7, "judge_completion_tokens": 5}
+            found = asyncio.run(anchors.judged_again(request_of(*cell, repeat), Score(1, None, bill)))
+            names = [name for name in found.signals if name.startswith(ANCHOR)]
+            assert len(wise.asked) - asked == found.signals["judge_requests"] - 2 == len(names)
+            for name in names:
+                shown_by.setdefault(name, []).append(cell)
+            told += names
+        assert sorted(told) == sorted(kept)
+    assert all(len(set(cells)) == number for cells in shown_by.values())
+
+
+def test_an_answer_that_the_judge_did_not_score_or_that_came_later_is_no_anchor():
+    judge = build_scorer("judge", {"endpoint": "http://127.0.0.1:1/v1", "model": "wise", "anchors": 10})
+    judge._grading_model = Wise(["correct"] * 9, spare=False)
+    anchors = Anchors(judge, {"a": 0, "b": 1}, {f"q{place}": place for place in range(5)})
+    answer = Completion("It is 4.", "stop")
+    asked = {"judge_requests": 1, "score": 1.0}
+    scores = [(Score(None, None, asked), 0), (Score(1, None, {"score": 1.0}), 0), (Score(1, None, asked), 1)]
+    for score, repeat in scores:
+        assert anchors.keep(request_of("a", "q0", repeat), answer, QUESTION, score) is score
+    assert not anchors.kept
+    anchors.keep(request_of("a", "q0", 0), answer, QUESTION, Score(1, None, asked))
+    assert list(anchors.kept) == [0]
+    later = Score(1, None, asked)  # half of its budget is spent
+    assert asyncio.run(anchors.judged_again(request_of("b", "q4", 1), later)) is later
+
+
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("box", [True, False])
+def test_a_category_by_form_takes_a_cut_off_answer_as_one_that_ended_where_that_is_asked(right, box):
+    """Repetition is what its cut would tell; that of an answer which ended otherwise is told all the same."""
+    schema = get_schema("format-aware")
+    form = {"is_correct": right, "has_box": box}
+    ended, repeated = (Rubric(schema).category({**form, "repeated_pattern": n}) for n in (0, 1))
+    judged_rubric = Rubric(schema, truncated="judged")
+    for cut, pattern in product((False, True), (0, 1)):
+        signals = {**form, "repeated_pattern": pattern, "truncated": cut}
+        assert judged_rubric.category(signals) == (ended if cut or not pattern else repeated)
+        assert Rubric(schema).category(signals) == (0 if cut else repeated if pattern else ended)
