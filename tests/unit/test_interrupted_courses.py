@@ -51,6 +51,12 @@ def compare(course):
     made = courses.again(session, course.log, lost, 7)
     names = {name: name for name in session.spec.names}
     assert not difference(Seen(session, names).found, Seen(made, names).found)
+    for one in (session, made):
+        told = Counter(each.key.model for each in course.log if hasattr(each, "key"))
+        for place, name in enumerate(session.spec.names[: len(session.spec.models)]):
+            states = one.states
+            begun = told[name] + states.in_flight[place] + len(states.gaps[place]) + states.skipped[place]
+            assert states.issued[place] == begun, name
     compare_budgets(session, made, presumed(course, lost))
     compare_requests(course, made)
 

@@ -4,8 +4,9 @@ import json
 import shutil
 import sqlite3
 import time
+from collections import Counter
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from itertools import combinations
 
 import pytest
@@ -16,15 +17,16 @@ import adaptive_eval
 from adaptive_eval import results_of
 from adaptive_eval.build.replay import replay
 from adaptive_eval.cli.samples import _answer_pairs
-from adaptive_eval.core.results import from_json
+from adaptive_eval.core.results import from_json, to_json
+from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.core.stored_spec import spec_from_json, spec_to_json
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.codec import dump_json, load_json, pack
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import AttemptRecord, Rescored, ScoringRecord
+from adaptive_eval.store.records import AttemptRecord, Rescored, ScoringRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import DISCARD_CAUSES
+from adaptive_eval.trial import DISCARD_CAUSES, NO_ANSWER, Completion, Score, Usage
 from adaptive_eval.views import reading
 from adaptive_eval.views.reading import DISAGREE
 
@@ -136,6 +138,56 @@ def test_a_replay_shows_all_that_the_run_has_shown(tmp_path, options):
             assert len({*shown}) == len(shown)
             shown = shown[: len(told)]
         assert shown == told, field.name
+
+
+@pytest.mark.parametrize(
+    ("reason", "evidence"),
+    [
+        ("interrupted", {}),
+        ("budget", {"scope": "run", "owner": "", "used": {"wall_clock": [61.0, 60.0]}}),
+        ("endpoints", {"refused": {"m0": []}, "models": {"m0": "HTTP 401"}}),
+        ("unusable", {"cause": "models", "models": {"m0": "its answers are empty"}}),
+    ],
+)
+def test_a_run_that_was_ended_from_outside_is_ended_so_by_a_replay(tmp_path, reason, evidence):
+    session = Session(make_spec(3, 30, equivalence=0.1))
+    described = {"name": "cut", "started_at": repr(runs.STARTED), "config": runs.CONFIG, "seed": "5"}
+    answers = runs.Coins({"m0": 0.9, "m1": 0.6, "m2": 0.5})
+    runs.store_run(tmp_path / "run", described, session, answers.answer, rounds=4)
+    at = runs.STARTED + 99.0
+    with RunWriter.open(tmp_path / "run") as writer:
+        for decision in session.end(reason, evidence=evidence):
+            writer.decision(at, decision.trials, asdict(decision))
+        results = session.results()
+        writer.snapshot(SnapshotRecord(at, 99.0, results.trials, to_json(results)))
+    with RunReader(tmp_path / "run") as reader:
+        made = replay(reader)
+    assert [one for one in made.disagreements if "description" not in one] == []
+    assert made.results.stop == results.stop
+    assert made.results.stop.reason == reason
+    assert made.decisions[-1] == session.decisions[-1]
+
+
+def test_answers_that_are_none_are_counted_over_all_tasks_and_reasons(tmp_path):
+    spec = make_spec(2, 8, goal="budget", trials=70)
+    session = Session(replace(spec, tasks=(*spec.tasks, replace(spec.tasks[0], name="u"))))
+    given = Counter()
+
+    def answer(request, at, *, after_stop=False):
+        place = request.key.index % 5
+        signals = {f"{NO_ANSWER}empty": True} if place == 1 else {}
+        signals |= {f"{NO_ANSWER}refusal": True} if place == 3 and request.key.model == "m1" else {}
+        given[request.key.model] += len(signals)
+        completion = Completion("", "stop", Usage(9, 1))
+        return TrialRecord(request, at, completion, Score(0, "", signals), after_stop=after_stop)
+
+    described = {"name": "two", "started_at": repr(runs.STARTED), "config": runs.CONFIG, "seed": "5"}
+    runs.store_run(tmp_path / "run", described, session, answer)
+    with RunReader(tmp_path / "run") as reader:
+        assert len({task for _, task in reader.signals_named(NO_ANSWER)}) == 2
+        made = replay(reader).results
+    assert {line.model: line.no_answer_trials for line in made.models} == given
+    assert given["m1"] > given["m0"] > 5
 
 
 def test_a_model_that_the_goal_does_not_name_needs_no_trial_whenever_one_looks(tmp_path):

@@ -156,6 +156,28 @@ def test_time_that_is_up_is_a_budget_and_no_fault():
         assert session.stopped.reason == reason
 
 
+STOPS = {"spent": {"spent": True}, "unusable": {"unusable": True}, "silent": {}}
+"""Why a model is stopped, in the order in which reasons count where there are several."""
+
+
+@pytest.mark.parametrize("first", STOPS)
+@pytest.mark.parametrize("second", STOPS)
+def test_a_model_that_is_stopped_twice_is_named_once_by_the_reason_that_says_most(first, second):
+    """It was stopped, and what was in flight has shown another reason."""
+    answer, session = coin([0.99, 0.9, 0.5, 0.01]), Session(make_spec(4, 40))
+    drive(session, answer, most=24)
+    for why in (first, second):
+        session.stop_model("m1", "it is stopped", **STOPS[why])
+    session.stop_model("m2", "gone")
+    drive(session, answer)
+    evidence = session.stopped.evidence
+    named = next(why for why in STOPS if why in (first, second))
+    assert session.stopped.reason == "partial"
+    assert {name: evidence.get(name, []) for name in STOPS} == {
+        name: ["m1"] * (name == named) + ["m2"] * (name == "silent") for name in STOPS
+    }
+
+
 @pytest.mark.parametrize("policy", ["round-robin", "uniform"])
 def test_time_that_is_up_takes_nothing_from_a_model_that_is_decided(policy):
     session = Session(make_spec(3, 40, allocation=AllocationSpec(policy, "schedule")))

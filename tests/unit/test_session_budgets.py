@@ -10,7 +10,7 @@ from adaptive_eval.core.allocate import AllocationView, TopTwo
 from adaptive_eval.core.budget import Account, Amount
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, Price, SessionSpec, TaskSpec
-from adaptive_eval.trial import TrialOutcome, Usage
+from adaptive_eval.trial import Missing, TrialKey, TrialOutcome, Usage
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.sentences import note_words
 from adaptive_eval.views.verdicts import fixed_length, saved_cost, saving
@@ -285,6 +285,30 @@ def test_what_was_out_when_it_was_given_up_counts_and_is_asked_again():
     again = session.ask(2)
     assert [request.key for request in again] == [requests[0].key, requests[1].key]
     assert again == [requests[0], requests[1]]
+
+
+def test_a_model_that_can_pay_one_of_its_lost_trials_leaves_the_others_theirs():
+    session = Session(with_own(measured(BudgetSpec()), a=BudgetSpec(tokens=320)))
+    session.replay([[TrialOutcome(TrialKey(name, 2), 1, Usage(50, 100)) for name in "ab"]])
+    asked = [one.key for one in session.ask({"a": 9, "b": 4})]
+    assert asked[:3] == [TrialKey("a", 0), TrialKey("b", 0), TrialKey("b", 1)]
+    assert {one.model for one in asked[3:]} == {"b"}
+
+
+@pytest.mark.parametrize("spent_up", [False, True])
+@pytest.mark.parametrize("owner", ["", "a", "t"])
+def test_what_was_out_when_its_model_was_stopped_counts_in_every_budget(owner, spent_up):
+    limits = BudgetSpec(tokens=1000)
+    plain = measured(limits if not owner else BudgetSpec())
+    session = Session(with_own(plain, **{owner: limits} if owner else {}))
+    requests = [one for one in session.ask({"a": 3, "b": 2}) if one.key.model == "a"]
+    session.stop_model("a", "its time is up", spent=spent_up)
+    session.abandon(requests[0].key, billed=True)
+    session.abandon(requests[1].key, billed=False)
+    session.tell([Missing(requests[2].key, "timeout", Usage(10, 5))])
+    others = 0 if owner == "a" else 300
+    assert spent(session, "tokens", owner) == (150 + 15, others)
+    assert {one.key.model for one in session.ask({"a": 9, "b": 9})} <= {"b"}
 
 
 @pytest.mark.parametrize(("counted", "each"), [("presume", 150), ("prompt-only", 50), ("none", 0)])
