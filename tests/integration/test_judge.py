@@ -24,6 +24,7 @@ from adaptive_eval.scoring.model_graded import LONGEST, Bill
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.tasks.template import PromptTemplate
@@ -391,17 +392,28 @@ def test_an_answer_that_a_killed_process_was_having_judged_counts_at_its_worst(t
     assert grading_model_of(scorer).account.trials == scorer.requests_each == 2
 
 
-def test_each_judge_is_charged_with_the_lost_answers_of_its_own_task(tmp_path):
-    lost = {"one": 3, "two": 1, "none": 0}
+def test_each_judge_is_charged_with_the_bills_and_lost_answers_of_its_own_task(tmp_path):
+    """Whether the answers could be scored or not; another task's are another judge's."""
+    lost, billed = {"one": 3, "two": 1, "none": 0}, {"one": [2], "two": [5, 1], "none": [9]}
     scorers = {name: asking(budget={"requests": 50}) for name in lost}
-    numbers = count()
+    indices = count()
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
         for name, number in lost.items():
-            keys = [TrialKey("m", next(numbers)) for _ in range(number)]
-            writer.launch([TrialRequest(key, name, QUESTION.id, key.index, 7) for key in keys], 1.0)
+            asked = [
+                TrialRequest(TrialKey("m", next(indices)), name, QUESTION.id, 0, 7) for _ in range(number)
+            ]
+            writer.launch(asked, 1.0)
+            for place, requests in enumerate(billed[name]):
+                asked = TrialRequest(TrialKey("m", next(indices)), name, QUESTION.id, 0, 7)
+                writer.launch([asked], 1.0)
+                score = Score(1 if place == 0 else None, "", {"judge_requests": requests}, "why")
+                missing = None if place == 0 else "unscored: why"
+                writer.outcome(TrialRecord(asked, 1.0, Completion("yes", "stop"), score, missing))
+        writer.commit()
     resume_accounts([task_of(name) for name in lost], scorers, tmp_path / "run")
-    charged = {name: grading_model_of(scorer).account.trials for name, scorer in scorers.items()}
-    assert charged == {name: number * scorers[name].requests_each for name, number in lost.items()}
+    for name, scorer in scorers.items():
+        expected = lost[name] * scorer.requests_each + sum(billed[name])
+        assert grading_model_of(scorer).account.trials == expected, name
 
 
 def test_of_several_tasks_the_scorer_with_the_least_budget_bounds_the_answers():
