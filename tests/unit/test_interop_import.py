@@ -198,6 +198,9 @@ class TestRefusals:
         ]
         with pytest.raises(UsageError, match="another revision of the dataset or prompt"):
             import_logs(contents, tmp_path / "other")
+        # Each tool writes down a question in its own way.
+        tools = [replace(log, format=tool) for log, tool in zip(contents, "xy", strict=True)]
+        assert import_logs(tools, tmp_path / "tools").trials == 2
 
     def test_no_rename_and_no_space_mixes_or_splits_models(self, tmp_path):
         table = csv(tmp_path / "x.csv", "a,q,1", "b ,q,0", "b,q,1")

@@ -322,6 +322,8 @@ def test_worked_examples_follow_the_system_message_and_are_not_asked(file, asked
         Message("user", "Q: 4 + 4?"),
     )
     assert task.content_hash != load_task("t", file, **asked).content_hash
+    bounded = load_task("t", file, few_shot={"count": 1, "answer": "{target}"}, limit=1, **asked)
+    assert ids(bounded) == ["b"], "a limit is one of the questions that are asked"
 
 
 @pytest.mark.parametrize(("limit", "worked"), [(1, ["b", "c"]), (2, ["c"])])
