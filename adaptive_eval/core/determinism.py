@@ -78,9 +78,11 @@ class Determinism:
             answer = found.pending.pop(index, None)
             if answer is None or answer[0] == Mark.MISSING:
                 continue
-            before = found.answers.setdefault(self._run_sequence.at(index, model), answer)
-            if self._run_sequence.repeat(index, model) == 0:
+            place = self._run_sequence.at(index, model)
+            if place not in found.answers:  # the first turn, or its answer was lost
+                found.answers[place] = answer
                 continue
+            before = found.answers[place]
             found.same += before == answer
             if before != answer:
                 changed = found.deterministic

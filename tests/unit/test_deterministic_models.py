@@ -166,6 +166,19 @@ def test_a_repeat_that_is_lost_would_have_been_the_same():
     assert (line.score_low, line.score_high) == pytest.approx((0.7, 0.7), abs=1e-4)
 
 
+def test_a_repeat_whose_first_answer_was_lost_tests_nothing():
+    """A model that varies would pass, its answers compared with themselves."""
+    spec = make_spec(1, 100, goal="width", width=0.001, max_passes=3, **ALL)
+    first = set(range(REPEATS))
+    session = drive(
+        Session(spec),
+        lambda request: request.repeat % 2,
+        missing=lambda request: request.repeat == 0 and request.key.index in first,
+    )
+    assert session.board.determinism.varies(0)
+    assert session.budget.completed > 100 + REPEATS
+
+
 def test_a_missing_answer_is_asked_for_again():
     spec = make_spec(2, 40, **ALL)
     lost = {TrialKey("m0", 3), TrialKey("m1", 17)}
