@@ -131,9 +131,14 @@ def _join_calls(message: dict[str, Any], parts: Any) -> None:
         if not isinstance(function, dict):
             continue
         calls = message.setdefault("tool_calls", [])
-        place = part.get("index")
-        if type(place) is not int or place >= len(calls):
+        place, call_id, name = part.get("index"), part.get("id"), function.get("name")
+        if type(place) is not int or not 0 <= place < len(calls) or _is_another(calls[place], call_id, name):
             place = len(calls)
-            calls.append({"id": part.get("id"), "function": {"name": function.get("name"), "arguments": ""}})
+            calls.append({"id": call_id, "function": {"name": name, "arguments": ""}})
         if isinstance(function.get("arguments"), str):
             calls[place]["function"]["arguments"] += function["arguments"]
+
+
+def _is_another(call: dict[str, Any], call_id: Any, name: Any) -> bool:
+    """Tell whether a part begins a call of its own under a number that is taken, as gateways send them."""
+    return bool(name and call_id) and call_id != call["id"]

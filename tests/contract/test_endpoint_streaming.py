@@ -158,6 +158,25 @@ def test_calls_of_tools_arrive_in_pieces():
     assert (unasked.tool_calls, unasked.no_answer) == ((), "tool_calls")
 
 
+def test_calls_of_tools_take_turns_or_share_a_number():
+    """Arguments go to their call. Gateways number all calls 0; servers repeat ids, or make up new ones."""
+    offered = Conversation(ASK, {"tools": [{"type": "function", "function": {"name": "add"}}]})
+    turns = [calling(number, name=name, arguments="") for number, name in enumerate(("add", "now"))]
+    turns += [calling(number, arguments=text) for text in ('{"a"', ": 2}") for number in (0, 1)]
+    for place, piece in enumerate(turns[2:]):
+        piece["choices"][0]["delta"]["tool_calls"][0]["id"] = f"made-up-{place}"
+    answer, _ = streamed(events(*turns, chunk(finish="tool_calls")), offered)
+    assert [call["arguments"] for call in answer.tool_calls] == ['{"a": 2}'] * 2
+    alike = [calling(number, name="add", arguments="{}") for number in (0, 1)]
+    for piece in alike:
+        piece["choices"][0]["delta"]["tool_calls"][0]["index"] = 0
+    answer, _ = streamed(events(*alike, chunk(finish="tool_calls")), offered)
+    assert [(call["id"], call["arguments"]) for call in answer.tool_calls] == [("c0", "{}"), ("c1", "{}")]
+    repeated = [calling(0, name="add", arguments=text) for text in ('{"a"', ": 2}")]
+    answer, _ = streamed(events(*repeated, chunk(finish="tool_calls")), offered)
+    assert [call["arguments"] for call in answer.tool_calls] == ['{"a": 2}']
+
+
 @pytest.mark.parametrize("done", [True, False])
 def test_usage_that_grows_is_the_last_one_and_the_last_word_may_be_missing(done):
     usages = [{"prompt_tokens": 9, "completion_tokens": count} for count in (1, 2)]

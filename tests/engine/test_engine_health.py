@@ -155,3 +155,13 @@ def test_one_that_refuses_stays_away():
     presence.answered()
     assert presence.state == "refused"
     assert not presence.usable
+
+
+def test_the_pace_of_a_server_is_that_of_the_answers_that_are_remembered():
+    """More of them a minute than are kept: over the time in which those came, not over the whole minute."""
+    busy, pace = monitor(), 2 * KEPT / 40.0
+    for number in range(2 * KEPT):
+        busy.answered(answer(tokens=15), now=number / pace)
+    health = busy.health(now=40.0, in_flight=0, limit=8)
+    assert health.requests_per_second == pytest.approx(pace, rel=0.01)
+    assert health.tokens_per_second == pytest.approx(15 * pace, rel=0.01)

@@ -253,6 +253,11 @@ def test_an_image_column_becomes_the_parts_of_a_message(tmp_path):
     assert picture["image_url"]["url"] == "data:image/jpeg;base64,/9j/IHJlc3Q="
     assert text["text"] == "what?"
     assert load_task("t", file).content_hash != task.content_hash
+    system, asked = load_task("t", file, images="picture", prompt=TALK).render(task.questions[0])
+    assert (system.content, [part["type"] for part in asked.sent["content"]]) == (
+        "Be brief.",
+        ["image_url", "text"],
+    )
 
 
 def test_an_image_column_of_the_hub_needs_no_decoder(tmp_path):
