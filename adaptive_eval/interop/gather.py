@@ -95,9 +95,8 @@ class _GatheredTask:
     numbers: list[int] = field(default_factory=list)
     categories: int = 0
     scores: set[float] = field(default_factory=set)
-    declared: dict[str, tuple[Any, Path]] = field(
-        default_factory=dict
-    )  # version and weights, and by which log
+    # version and weights, and by which log
+    declared: dict[str, tuple[Any, Path]] = field(default_factory=dict)
 
 
 class Gatherer:

@@ -233,7 +233,7 @@ class Course:
         self.note_stops()
 
     def resume(self, spec: SessionSpec) -> None:
-        """Lose what is in flight, and continue with a new Session."""
+        """Lose the answers that are in flight, and resume in a new Session."""
         self.session = again(self.session, self.log, self.failed, 7, spec)
         self.noted = len(self.session.decisions)
         self.flying, self.held = [], {}

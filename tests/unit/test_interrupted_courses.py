@@ -16,12 +16,12 @@ CASES = [case_of(written) for kind, written in courses.recorded() if kind == "co
 LOOKED_AT = (9, 34, 61, 103, 160)
 """Numbers of told answers after which a course is held against one that is made from its log."""
 CUT = tuple(range(7, 300, 7))
-"""Those after which it is interrupted, and loses what is in flight."""
+"""Numbers of outcomes after which a course is interrupted; answers in flight are lost."""
 ALONE = {
     "family": "pair", "ties": "pair", "budget": "none", "dropped": "none", "resumed": "no", "failed": "none",
     "delivery": "shuffled",
 }  # fmt: skip
-"""With these each pair is called where its own answers lead, and the run goes on until it is."""
+"""Settings under which a pair is decided by its own answers alone, and the run ends no earlier."""
 
 
 def written(case):

@@ -1,4 +1,4 @@
-"""From a config to the parts of a run: each model and task has what its own section says, whoever it is with.
+"""The parts of a run made from a config: each model and task has the settings of its own section.
 
 A part of a run of several is compared with that of a run of this one alone, and with what was written.
 """
@@ -483,7 +483,7 @@ def test_a_run_is_not_continued_with_other_trials_or_scores_of_any_part(
         assert reader.meta() == before
 
 
-# Of a run that goes on: what its earlier sessions have used up, and what they began.
+# A resumed run: what earlier sessions have spent, and what they had begun.
 
 
 def test_what_a_run_has_used_up_and_lost_is_known_to_its_next_session(folder, tmp_path):
@@ -532,7 +532,7 @@ def test_labels_reach_the_session(folder):
     assert LabelRecord.from_json(replace(run, labels=record).meta()["labels"]) == record
 
 
-# Rounds: of a run that goes on with tasks of which some are too small, and what identifies their order.
+# Rounds: resumed with some tasks too small for them, and what identifies their order.
 
 
 @pytest.mark.parametrize("spend", ["trials", "tokens", "usd"])
