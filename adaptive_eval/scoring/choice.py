@@ -15,7 +15,7 @@ from adaptive_eval.options.scorers import (
     ChoosingScorerConfig,
 )
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer, ScorerFailed, graded, likeliest_tokens
-from adaptive_eval.scoring.text import Extract, last_stated, normalised, unwrapped
+from adaptive_eval.scoring.text import REASON, Extract, last_stated, normalised, unwrapped
 from adaptive_eval.trial import Completion, Question, Score
 
 LEAST_CHANCE = 0.1
@@ -257,7 +257,12 @@ class ChoiceOptions:
         if letter is not None:
             return Extract(letter[0], stated.end - len(stated.text) + letter[1])
         sentence = re.split(r"[.!?](?:\s|$)", stated.text, maxsplit=1)[0]
-        by_text = self.by_text(stated.text) or self.by_text(sentence) or self._one_text_in(sentence)
+        claim = REASON.split(sentence, maxsplit=1)[0]
+        for part in (stated.text, sentence, claim):
+            by_text = self.by_text(part)
+            if by_text is not None:
+                return Extract(by_text, stated.end)
+        by_text = self._one_text_in(sentence)
         if by_text is not None:
             return Extract(by_text, stated.end)
         return None

@@ -13,7 +13,7 @@ from adaptive_eval.options.scorers import (
 )
 from adaptive_eval.scoring.numeric import FoundNumber, find_numbers, is_same_number, read_number
 from adaptive_eval.scoring.scorer import Ambiguous, Answer, AnswerScorer, Undecided
-from adaptive_eval.scoring.text import Extract, is_spaceless, last_stated, normalised, unwrapped
+from adaptive_eval.scoring.text import REASON, Extract, is_spaceless, last_stated, normalised, unwrapped
 from adaptive_eval.trial import Question
 
 LONGEST_TARGET = 10_000
@@ -208,9 +208,6 @@ def _compiled(pattern: str, ignore_case: bool) -> Any:
 _USUALLY_ENOUGH = 400
 """Characters at the end of a text that are searched first for its last number."""
 
-_REASON = re.compile(r",?[ ]\(?(?:because|since)\b|,[ ](?:as|where|given|which)\b", re.IGNORECASE)
-"""Separators between a stated number and its explanation, which may hold further numbers."""
-
 
 class NumericScorer(NumericScorerConfig, AnswerScorer):
     r"""Compares numbers, whatever their notation (:mod:`adaptive_eval.scoring.numeric`).
@@ -249,10 +246,14 @@ class NumericScorer(NumericScorerConfig, AnswerScorer):
         if self.extract in ("auto", "last-number"):
             last = _last_number(text)
             _require_one(_either_of_the_last(text))
-            # In a text that was cut off, a later number may be missing.
             if last is not None:
-                return Answer(last.text, "last number", is_final=False)
-            return None
+                line = text.rpartition("\n")[2]
+                alone = read_number(line)
+                found = last.text
+                if alone is not None and abs(alone.value) != abs(last.number.value):
+                    found = line  # 1 234 is one number; "- 3" may be an item of a list
+                # In a text that was cut off, a later number may be missing.
+                return Answer(found, "last number", is_final=False)
         return None
 
     def is_right(self, answer: Answer, question: Question) -> bool:
@@ -331,7 +332,7 @@ def _alternatives(line: str) -> list[str]:
     >>> _alternatives("5, 6 or even 7 apples."), _alternatives("1,200 and it is final")
     (['5', '6', '7 apples.'], ['1,200'])
     """
-    line = line.replace("**", "")
+    line = REASON.split(line.replace("**", ""), maxsplit=1)[0]
     found = _ends_of(_RANGE.search(line)) or _both_signs(line)
     if found:
         return found
@@ -424,7 +425,7 @@ def _last_number(text: str) -> FoundNumber | None:
 def _stated_number(stated: Extract, length: int) -> Answer | None:
     """Return the number of a statement: all of it, the result of its equation, or its first number."""
     line = stated.text
-    reason = _REASON.search(line)
+    reason = REASON.search(line)
     if reason is not None and read_number(line[: reason.start()]) is not None:
         return Answer(line[: reason.start()], "stated", is_final=True)
     if read_number(line) is not None:

@@ -127,6 +127,9 @@ def _safe(char: str) -> str:
     return "\N{REPLACEMENT CHARACTER}"
 
 
+REASON = re.compile(r",?[ ]\(?(?:because|since)\b|,[ ](?:as|where|given|which)\b", re.IGNORECASE)
+"""Separators between a stated answer and its explanation, which may name other answers."""
+
 LONGEST_STATEMENT = 300
 """Characters of a stated answer's line that are read."""
 

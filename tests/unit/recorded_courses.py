@@ -39,6 +39,8 @@ from crossed_options import (
 )
 from recorded_graders import GRADERS, GRADERS_REFUSED, grader_facts
 from recorded_runs import RUNS, RUNS_REFUSED, run_facts
+from recorded_scores import SCORES, SCORES_REFUSED, score_facts
+from recorded_structures import STRUCTURES, STRUCTURES_REFUSED, structure_facts
 
 from adaptive_eval.core.by_labels import label_look
 from adaptive_eval.core.label_record import LabelRecord
@@ -460,6 +462,8 @@ KINDS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
     "labels": (LABELS, LABELS_REFUSED, label_facts),
     "graders": (GRADERS, GRADERS_REFUSED, grader_facts),
     "runs": (RUNS, RUNS_REFUSED, run_facts),
+    "scores": (SCORES, SCORES_REFUSED, score_facts),
+    "structures": (STRUCTURES, STRUCTURES_REFUSED, structure_facts),
 }
 """What is crossed: options, what is refused, and what a case leads to."""
 
