@@ -1,8 +1,10 @@
 """Courses of sessions from the first trial to the results, looks at tables, and labels, as they are recorded.
 
-``python tests/unit/recorded_courses.py`` writes what is recorded again, and prints what has changed.
+``python tests/unit/recorded_courses.py`` writes what is recorded again, and prints what has changed; with
+names of kinds only these.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,9 +39,11 @@ from crossed_options import (
     plain,
     spec_of,
 )
+from recorded_comparisons import COMPARISONS
 from recorded_graders import GRADERS, GRADERS_REFUSED, grader_facts
 from recorded_runs import RUNS, RUNS_REFUSED, run_facts
 from recorded_scores import SCORES, SCORES_REFUSED, score_facts
+from recorded_statistics import STATISTICS
 from recorded_structures import STRUCTURES, STRUCTURES_REFUSED, structure_facts
 
 from adaptive_eval.core.by_labels import label_look
@@ -454,8 +458,8 @@ def record_of(of: Case, course: Course) -> LabelRecord:
 
 # ---------------------------------------------------------------------------- what is recorded
 
-FILE = Path(__file__).parents[1] / "data" / "recorded_courses.txt"
-KINDS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
+FOLDER = Path(__file__).parents[1] / "data"
+OF_COURSES: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
     "courses": (COURSES, REFUSED, lambda case: shortened(Course(case).run())),
     "longer": (LONGER, LONGER_REFUSED, lambda case: condensed(longer_course(case).run())),
     "looks": (LOOKS, LOOKS_REFUSED, look_facts),
@@ -466,13 +470,16 @@ KINDS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
     "structures": (STRUCTURES, STRUCTURES_REFUSED, structure_facts),
 }
 """What is crossed: options, what is refused, and what a case leads to."""
+FILES = {"recorded_courses.txt": OF_COURSES, "recorded_statistics.txt": {**STATISTICS, **COMPARISONS}}
+KINDS = {**OF_COURSES, **STATISTICS, **COMPARISONS}
 
 
 def recorded() -> dict[tuple[str, str], list[str]]:
-    """Return the facts of the file by kind and case."""
+    """Return the facts of the files by kind and case."""
     found: dict[tuple[str, str], list[str]] = {}
     kind, facts = "", list[str]()
-    for line in FILE.read_text("utf-8").splitlines():
+    written = [(FOLDER / name).read_text("utf-8") for name in FILES if (FOLDER / name).exists()]
+    for line in "\n".join(written).splitlines():
         if line.startswith("# "):
             kind = line.split()[1]
         elif line.startswith("  "):
@@ -486,34 +493,39 @@ MOST_SHOWN = 12
 """Cases whose first difference is printed."""
 
 
-def write() -> None:
-    """Write all cases and their facts again, and print what has changed."""
-    old = recorded() if FILE.exists() else {}
-    lines, changed, new, kept = [], 0, 0, set()
-    for kind, (options, refused, facts_of) in KINDS.items():
-        known = [case_of(written) for of, written in old if of == kind]
-        if {} not in known:
-            known.insert(0, {})
-        lines.append(
-            f"# {kind} of " + " x ".join(f"{name} {len(values)}" for name, values in options.items())
-        )
-        for case in covering(options, refused, known, kind):
-            written = f"case {plain(case, options)}".strip()
-            facts = facts_of(case)
-            before = old.get((kind, written))
-            kept.add((kind, written))
-            new += before is None
-            if before is not None:
-                difference = first_difference(before, facts)
-                changed += bool(difference)
-                if difference and changed <= MOST_SHOWN:
-                    print(f"{kind}: {written}\n{difference}")
-                if not difference:
-                    facts = before  # so that no last digit makes a difference
-            lines += [written, *(f"  {one}" for one in facts)]
-    FILE.write_text("\n".join(lines) + "\n", "utf-8")
+def write(only: Sequence[str] = ()) -> None:
+    """Write all cases and their facts again, or those of some kinds, and print what has changed."""
+    old = recorded()
+    changed, new, kept = 0, 0, set()
+    for file, kinds in FILES.items():
+        lines = []
+        for kind, (options, refused, facts_of) in kinds.items():
+            known = [case_of(written) for of, written in old if of == kind]
+            if {} not in known:
+                known.insert(0, {})
+            lines.append(
+                f"# {kind} of " + " x ".join(f"{name} {len(values)}" for name, values in options.items())
+            )
+            for case in covering(options, refused, known, kind):
+                written = f"case {plain(case, options)}".strip()
+                before = old.get((kind, written))
+                if before is not None and only and kind not in only:
+                    facts = before
+                else:
+                    facts = facts_of(case)
+                kept.add((kind, written))
+                new += before is None
+                if before is not None:
+                    difference = first_difference(before, facts)
+                    changed += bool(difference)
+                    if difference and changed <= MOST_SHOWN:
+                        print(f"{kind}: {written}\n{difference}")
+                    if not difference:
+                        facts = before  # so that no last digit makes a difference
+                lines += [written, *(f"  {one}" for one in facts)]
+        (FOLDER / file).write_text("\n".join(lines) + "\n", "utf-8")
     print(f"{len(kept)} cases: {new} are new, {changed} have other facts, {len(old.keys() - kept)} went")
 
 
 if __name__ == "__main__":
-    write()
+    write(sys.argv[1:])
