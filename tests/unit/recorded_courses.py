@@ -45,6 +45,7 @@ from recorded_runs import RUNS, RUNS_REFUSED, run_facts
 from recorded_scores import SCORES, SCORES_REFUSED, score_facts
 from recorded_statistics import STATISTICS
 from recorded_structures import STRUCTURES, STRUCTURES_REFUSED, structure_facts
+from recorded_views import VIEWS
 
 from adaptive_eval.core.by_labels import label_look
 from adaptive_eval.core.label_record import LabelRecord
@@ -470,8 +471,12 @@ OF_COURSES: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] =
     "structures": (STRUCTURES, STRUCTURES_REFUSED, structure_facts),
 }
 """What is crossed: options, what is refused, and what a case leads to."""
-FILES = {"recorded_courses.txt": OF_COURSES, "recorded_statistics.txt": {**STATISTICS, **COMPARISONS}}
-KINDS = {**OF_COURSES, **STATISTICS, **COMPARISONS}
+FILES = {
+    "recorded_courses.txt": OF_COURSES,
+    "recorded_statistics.txt": {**STATISTICS, **COMPARISONS},
+    "recorded_views.txt": VIEWS,
+}
+KINDS = {**OF_COURSES, **STATISTICS, **COMPARISONS, **VIEWS}
 
 
 def recorded() -> dict[tuple[str, str], list[str]]:

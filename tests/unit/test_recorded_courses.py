@@ -1,8 +1,8 @@
 """Whole courses are those that are recorded: all options that decide, crossed in pairs.
 
 ``tests/data/recorded_courses.txt`` holds the cases, each with what was asked, decided and shown, and
-``recorded_statistics.txt`` those of functions of ``scorio``, each with what it says. No change touches them
-but one that is to change decisions or figures: see CONTRIBUTING.
+``recorded_statistics.txt`` those of functions of ``scorio``, each with what it says, ``recorded_views.txt``
+what each view shows. No change touches them but one that is to change decisions or figures: see CONTRIBUTING.
 """
 
 from itertools import combinations
