@@ -53,6 +53,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 _COUNTS = f"coalesce(missing, '') NOT IN ('{COPY_REASON}', '{NOT_THERE}')"
 """Condition of a trial that is there and no copy."""
 
+_IS_THERE = f"coalesce(missing, '') != '{NOT_THERE}'"
+"""Condition of a trial that a log has, and not only a run that was made of logs."""
+
 _TEXT = "answer * max(repeats) OVER (PARTITION BY model, question, answer)"
 """What tells the texts of answers apart that may be copies of one another; 0 for other answers."""
 
@@ -377,8 +380,8 @@ class Gatherer:
                     )
 
     def cells(self) -> TrialCells:
-        """Return where every trial belongs; questions are counted in the order of :meth:`gathered`."""
-        return self._cells("1", any_order=True)[0]
+        """Return where every trial of the logs belongs; questions are in the order of :meth:`gathered`."""
+        return self._cells(_IS_THERE, any_order=True)[0]
 
     def answers(self, *, any_order: bool) -> tuple[TrialCells, Ints, Ints | None]:
         """Return where every trial but copies belongs, and its category or score as a whole number.

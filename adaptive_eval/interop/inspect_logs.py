@@ -56,7 +56,10 @@ class _Opened:
                 "with `inspect eval-retry`, or take the samples that are there with --incomplete"
             )
 
-        self.task = choices.task or str(self.header.eval.task).rpartition("/")[2]
+        spec = self.header.eval
+        is_export = "stopping_rule" in (spec.metadata or {})  # of this package, whose names are whole
+        named = str(spec.task) if is_export else str(spec.task).rpartition("/")[2]
+        self.task = choices.task or named
         self._model = choices.named(str(self.header.eval.model), path)
 
     def pieces(self) -> Iterator[Piece]:

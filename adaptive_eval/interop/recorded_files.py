@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from adaptive_eval.errors import Coded, DatasetError, OutcomesError
+from adaptive_eval.errors import Coded, DatasetError, OutcomesError, UsageError
 from adaptive_eval.interop.archives import archive_log, archive_outcomes
 from adaptive_eval.interop.found import DEFAULT_TASK, Log, ReadingOptions, first_row
 from adaptive_eval.interop.gather import Gatherer
@@ -91,14 +91,17 @@ def open_log(path: Path, choices: ReadingOptions, *, texts: bool = True) -> Log:
         in_parts = not (path / RUN_FILE).exists() and parts_of(path)
         if in_parts:
             return table_log(path, choices)
+        _refuse_scorer(path, choices, f"rescore {path} scores a run again")
         return run_log(path, choices, texts=texts)
     ending = ending_of(path)
     reader = _BY_ENDING.get(ending)
     if reader is not None:
+        _refuse_scorer(path, choices, "score the answers again with the tool that has them")
         return reader(path, choices)
     if not path.is_file():
         raise OutcomesError(f"{path}: there is no such file", code="outcomes/not-found")
     if ending == ".json" and not choices.columns and _begins_as_inspect(path):
+        _refuse_scorer(path, choices, "score the answers again with inspect score")
         return inspect_log(path, choices)
     if ending in (".jsonl", ".ndjson") and not choices.columns and is_samples_row(first_row(path)):
         return samples_log(path, choices)
@@ -108,6 +111,12 @@ def open_log(path: Path, choices: ReadingOptions, *, texts: bool = True) -> Log:
         f"{path}: cannot tell the format from the ending {ending!r}; a log of another tool keeps the name it "
         "was written under, a table ends in .csv, .tsv, .jsonl, .json, .parquet or .npz"
     )
+
+
+def _refuse_scorer(path: Path, choices: ReadingOptions, instead: str) -> None:
+    """Refuse to score answers again that are not read."""
+    if choices.scorer is not None:
+        raise UsageError(f"--scorer {choices.scorer}: the answers in {path} are not read; {instead}")
 
 
 _BY_ENDING: dict[str, Reader] = {".npz": archive_log, ".eval": inspect_log}
@@ -188,8 +197,9 @@ def _read(paths: Sequence[Path], choices: ReadingOptions, *, any_order: bool) ->
 
 
 def logs_of_runs(paths: Sequence[Path], cluster: str | None) -> list[Log]:
-    """Return the logs in the folders of `paths`: those of runs say what categories and tasks are worth."""
-    return open_logs([path for path in paths if path.is_dir()], ReadingOptions(cluster=cluster), texts=False)
+    """Return the logs of the runs among `paths`, which say what categories and tasks are worth."""
+    runs = [path for path in paths if (path / RUN_FILE).exists()]
+    return open_logs(runs, ReadingOptions(cluster=cluster), texts=False)
 
 
 def recorded_weights(recorded: RecordedOutcomes) -> tuple[float, ...] | None:

@@ -34,6 +34,7 @@ from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.trial import (
     CHECK,
+    NOT_THERE,
     SAME_TEXT,
     DiscardCause,
     ScoreRange,
@@ -485,9 +486,11 @@ def tasks_of_run(reader: RunReader) -> tuple[Sequence[str], dict[str, list[str]]
 def cells_of_run(
     reader: RunReader, model: str, task: str, questions: Sequence[str], counted: Weights
 ) -> Iterator[ModelQuestion]:
-    """Yield the questions of a task that a model was asked, with its trials."""
+    """Yield the questions of a task that a model was asked, with its trials; none that no log has."""
     trials: dict[str, list[Found]] = {}
     for found in trials_of_run(reader, ReadingOptions(), model=model, task=task, counted=counted):
+        if found.missing == NOT_THERE:
+            continue
         trials.setdefault(found.question, []).append(found)
     for place, question in enumerate(questions):
         if question in trials:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -33,7 +34,11 @@ def config_of_file(reader: RunReader) -> RunConfig | None:
 
 def written_config(meta: Mapping[str, str]) -> RunConfig:
     """Return the config in a run's description, without the files that it names."""
-    return parse_config(meta["config"], meta.get("source", "config"))
+    return _parsed(meta["config"], meta.get("source", "config"))
+
+
+_parsed = lru_cache(maxsize=8)(parse_config)
+"""Reads a config from its text; an export asks for that of its run once a model and task."""
 
 
 def model_section(config: RunConfig | None, name: str) -> ModelConfig | None:

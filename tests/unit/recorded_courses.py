@@ -40,7 +40,9 @@ from crossed_options import (
     spec_of,
 )
 from recorded_comparisons import COMPARISONS
+from recorded_exports import EXPORTS, EXPORTS_REFUSED, export_facts
 from recorded_graders import GRADERS, GRADERS_REFUSED, grader_facts
+from recorded_imports import IMPORTS, IMPORTS_REFUSED, import_facts
 from recorded_runs import RUNS, RUNS_REFUSED, run_facts
 from recorded_scores import SCORES, SCORES_REFUSED, score_facts
 from recorded_statistics import STATISTICS
@@ -471,12 +473,17 @@ OF_COURSES: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] =
     "structures": (STRUCTURES, STRUCTURES_REFUSED, structure_facts),
 }
 """What is crossed: options, what is refused, and what a case leads to."""
+OF_LOGS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
+    "imports": (IMPORTS, IMPORTS_REFUSED, import_facts),
+    "exports": (EXPORTS, EXPORTS_REFUSED, export_facts),
+}
 FILES = {
     "recorded_courses.txt": OF_COURSES,
     "recorded_statistics.txt": {**STATISTICS, **COMPARISONS},
     "recorded_views.txt": VIEWS,
+    "recorded_imports.txt": OF_LOGS,
 }
-KINDS = {**OF_COURSES, **STATISTICS, **COMPARISONS, **VIEWS}
+KINDS = {**OF_COURSES, **STATISTICS, **COMPARISONS, **VIEWS, **OF_LOGS}
 
 
 def recorded() -> dict[tuple[str, str], list[str]]:

@@ -124,6 +124,27 @@ def test_several_files_become_one_table_and_ids_that_do_not_match_are_named(tmp_
     )
 
 
+def test_a_folder_of_logs_is_ranked_as_the_options_say_how_to_read_it(tmp_path):
+    rows = [f"{m},q{q},{worth + q % 2}" for m, worth in (("a", 8), ("b", 2)) for q in range(8)]
+    (tmp_path / "logs").mkdir()
+    csv(tmp_path / "logs" / "x.csv", *rows, head="model,question,points")
+    given = ("--map", "score=points", "--range", "1,10", "--json", "--replicates", 1, "--workers", 1)
+    found = json.loads(printed("analyze", tmp_path / "logs", *given))
+    scores = [(one["model"], one["score"]) for one in found["models"]]
+    assert scores == [("a", pytest.approx(8.5, abs=1e-3)), ("b", pytest.approx(2.5, abs=1e-3))]
+
+
+def test_trials_that_no_log_has_are_not_exported_and_not_counted_again(tmp_path):
+    outcomes = random_outcomes((2, 3, 4))
+    outcomes[1, 2, 1:] = -1
+    run = imported(tmp_path, archive(tmp_path / "x.npz", outcomes)).directory
+    printed("export", run, "--format", "eee", "--out", tmp_path / "eee")
+    samples = [path.read_text("utf-8").splitlines() for path in tmp_path.rglob("*_samples.jsonl")]
+    assert sorted(map(len, samples)) == [9, 12]
+    again = import_logs(open_logs([run], ReadingOptions()), tmp_path / "again")
+    assert (again.trials, again.missing) == (21, 0)
+
+
 @pytest.fixture
 def run(tmp_path):
     imported(tmp_path, archive(tmp_path / "x.npz", random_outcomes((2, 30, 4))))
