@@ -127,7 +127,7 @@ def result_facts(results: Results) -> Iterator[str]:
     codes = Counter(getattr(one, "code", "") for one in results.warnings)
     asked = digest(text(getattr(results, name)) for name in _ASKED_FOR)
     kept = record_fact(results, "pairs", "budgets", "tasks", "forecast", "stop", "judge_alone", *_ASKED_FOR)
-    yield f"results {kept} asked={asked} warnings={text(codes)}"
+    yield f"results {kept} asked={asked} exit={results.exit_code} warnings={text(codes)}"
     for line in results.models:
         yield f"{line.model} {record_fact(line, 'model')}"
     for pair in results.pairs:

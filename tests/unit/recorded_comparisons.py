@@ -18,13 +18,13 @@ TESTS: Options = {
     "clusters": ("none", "pairs", "uneven"),
     "weighed": ("no", "yes"),
     "confidence": ("high", "low"),
-    "questions": ("twelve", "two", "many", "one"),
+    "questions": ("twelve", "six", "many", "one"),
     "trials": ("three", "one", "uneven"),
     "gap": ("some", "none", "large"),
     "draws": ("few", "many"),
 }
 """The options of tests for one look; each test takes some of them."""
-TESTS_REFUSED: Refused = (("questions", "one two", "clusters", "pairs uneven"),)
+TESTS_REFUSED: Refused = (("questions", "one", "clusters", "pairs uneven"),)
 
 
 def outcomes_of(
@@ -60,7 +60,7 @@ def missing_of(case: Case, shape: tuple[int, ...]) -> np.ndarray | None:
 def test_facts(written: Case) -> list[str]:
     """Return what the tests for one look say of two models."""
     case = {name: written.get(name, values[0]) for name, values in TESTS.items()}
-    questions = {"one": 1, "two": 2, "twelve": 12, "many": 110}[case["questions"]]
+    questions = {"one": 1, "six": 6, "twelve": 12, "many": 110}[case["questions"]]
     trials = {"one": 1, "three": 3, "uneven": 4}[case["trials"]]
     spread = {"none": 0.0, "some": 0.3, "large": 0.8}[case["gap"]]
     R, reading = outcomes_of(case, 2, questions, trials, spread)
@@ -120,6 +120,7 @@ DOORS: Options = {
     "trials": ("four", "one", "ten"),
     "gap": ("some", "none", "large"),
     "models": ("two", "three", "four"),
+    "best": ("first", "last"),
 }  # fmt: skip
 """The options of comparisons that hold at every look; each takes some of them."""
 DOORS_REFUSED: Refused = (
@@ -138,6 +139,8 @@ def door_facts(written: Case) -> list[str]:
     trials = {"one": 1, "four": 4, "ten": 10}[case["trials"]]
     spread = {"none": 0.0, "some": 0.5, "large": 0.8}[case["gap"]]
     R, options = outcomes_of(case, models, questions, trials, spread)
+    if case["best"] == "last":
+        R = R[::-1]
     gone = missing_of(case, R.shape)
     options["confidence"] = {"high": 0.95, "low": 0.7}[case["confidence"]]
     low, high = options.get("range", (0.0, 1.0))

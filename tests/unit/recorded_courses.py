@@ -55,7 +55,7 @@ from adaptive_eval.core.one_look import AnswerCounts, OneLook
 from adaptive_eval.core.results import Decision
 from adaptive_eval.core.session import LOOKED_AT, Session
 from adaptive_eval.core.spec import BudgetSpec, SessionSpec
-from adaptive_eval.trial import COPY_REASON, LAID_OUT, Missing, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.trial import COPY_REASON, LAID_OUT, NOT_THERE, Missing, TrialOutcome, TrialRequest, Usage
 
 MOST_TRIALS = 260
 """Trials after which a course is ended from outside."""
@@ -205,7 +205,9 @@ class Course:
         if lost in ("given-up", "redrawn") and fate < 0.12:
             discarded = (("timeout",), ("timeout", "timeout"), ("killed",), ("server",))[int(fate / 0.03)]
         if fate < shares.get(lost, 0.0) or (discarded and fate > 0.08):
-            return Missing(key, "timeout", Usage(20, 0), discarded)
+            whole = self.case["delivery"] == "together" and self.case["failed"] == "none"  # as imports are
+            never = self.case["rule"] == "fixed" and whole and fate < 0.5 * shares.get(lost, 0.0)
+            return Missing(key, NOT_THERE if never else "timeout", Usage(20, 0), discarded)
         if lost == "copies" and fate < 0.15 and request.repeat:
             return Missing(key, COPY_REASON, usage)
         worth = category(
@@ -326,7 +328,7 @@ LOOKS: Options = {
     "family": ("holm", "pair"),
     "confidence": ("high", "low"),
     "size": ("small", "large"),
-    "answers": ("apart", "near"),
+    "answers": ("apart", "near", "alike"),
     "groups": ("few", "many"),
 }
 """The options of looks at tables of answers."""

@@ -105,6 +105,7 @@ RANKINGS: Options = {
     "ties": ("competition", "competition_max", "dense", "avg", "ordinal"),
     "models": ("three", "two", "five"),
     "named": ("no", "yes"),
+    "best": ("first", "last"),
 }
 """The options of rankings."""
 RANKINGS_REFUSED: Refused = (
@@ -150,7 +151,7 @@ def ranking_facts(written: Case) -> list[str]:
     sizes = {"one-question": (1, 9), "one-trial": (14, 1), "apart": (4, 3)}
     shape = (models, *sizes.get(case["table"], (7, 4)))
     spread = {"alike": 0.0, "apart": 1.0}.get(case["table"], 0.4)
-    R = right_of(case["table"], shape, spread)
+    R = right_of(case["table"], shape, -spread if case["best"] == "last" else spread)
     name = case["by"].removesuffix("_map")
     fitted = name in FITTED or name.startswith("rasch")
     gone = None
@@ -219,6 +220,7 @@ METRICS: Options = {
     "bounds": ("usual", "narrow", "none"),
     "ties": ("competition", "dense", "avg"),
     "questions": ("five", "one"),
+    "best": ("first", "last"),
 }  # fmt: skip
 """The options of metrics."""
 METRICS_REFUSED: Refused = (
@@ -244,7 +246,8 @@ def metric_facts(written: Case) -> list[str]:
     k = {"one": 1, "two": 2, "three": 3}[case["k"]]
     graded = name in REWARDED and case["rewards"] != "none"
     draw = graded_of if graded else right_of
-    R = draw(name, shape, 0.3)
+    spread = -0.3 if case["best"] == "last" else 0.3
+    R = draw(name, shape, spread)
     gone = lost_of(name, shape, 0.3) & (np.arange(6) > 2)
     categories = 3 if graded else 2
     given: dict[str, Any] = {"R": R}
@@ -270,7 +273,7 @@ def metric_facts(written: Case) -> list[str]:
     options |= {} if case["options"] == "usual" else otherwise[case["options"] == "third"]
     if options.get("weights") is True:
         options["weights"] = [0.3, 0.1, 0.4][:k]
-    earlier = draw("earlier", (3, questions, 2), 0.3)
+    earlier = draw("earlier", (3, questions, 2), spread)
     prior: dict[str, Any] = {}
     if case["prior"] == "common":
         prior["R0"] = earlier[0]
@@ -338,9 +341,8 @@ OWN: Mapping[str, Any] = {
     "name": "own",
     "variables": {
         "sure": {"signal": "completion_bpt", "below": "low"},
-        "right": {
-            "any": [{"signal": "is_correct", "equals": True}, {"signal": "verifier_a", "at_least": 0.8}]
-        },
+        "likely": {"if_known": {"signal": "verifier_a", "at_least": 0.8}},
+        "right": {"any": [{"signal": "is_correct", "equals": True}, "likely"]},
     },
     "thresholds": {
         "low": {"signal": "completion_bpt", "quantile": 0.4, "among": "right"},
