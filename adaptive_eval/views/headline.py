@@ -192,7 +192,8 @@ def _top_clauses(results: Results, k: int) -> list[str]:
     beats = Counter(map(itemgetter(0), wins))
     beaten = Counter(map(itemgetter(1), wins))
     tie = tie_words(results.equivalence)
-    if not open_pairs(results):
+    inside = [model for model in models if beats[model] >= len(models) - k]
+    if len(inside) == k or not open_pairs(results):  # another part of the goal may need a pair that is open
         best = sorted(models, key=lambda model: beaten[model] >= k)[:k]
         across = [
             f"{listing((pair.first, pair.second))} are {tie}"
@@ -211,7 +212,6 @@ def _top_clauses(results: Results, k: int) -> list[str]:
         else:
             first = f"The top {k} are {listing(best, 10)}"
         return [first, *across[:3]]
-    inside = [model for model in models if beats[model] >= len(models) - k]
     between = [model for model in models if model not in inside and beaten[model] < k]
     if not inside and all(pair.verdict == "open" for pair in results.pairs):
         these = "The best model is"

@@ -47,6 +47,11 @@ def between(results: Results, *names: tuple[str, str]) -> Results:
     return replace(results, pairs=tuple(pair for pair in results.pairs if (pair.first, pair.second) in names))
 
 
+def all_needed(results):
+    """Return results of a goal that needs every pair, as one of several parts may."""
+    return replace(results, pairs=tuple(replace(pair, needed=True) for pair in results.pairs))
+
+
 def best(results: Results, k: int) -> Results:
     """Return results whose goal is the best k, with no other pair needed."""
     top = {line.model for line in sorted(results.models, key=lambda line: line.rank)[:k]}
@@ -106,6 +111,9 @@ HEADLINES = {
         with_verdicts(ranked(FINISHED, ash=3), elm_ash="worse", oak_ash="tie"), 2
     ),
     "the top 2, the second tied with one that nobody beats": best(with_verdicts(FINISHED, oak_ash="tie"), 2),
+    "the best, with a pair open that another goal needs": all_needed(
+        best(with_verdicts(FINISHED, elm_ash="open"), 1)
+    ),
     "the top 2, under way": best(examples.midrun(), 2),
     "the top 3, nothing known": undecided(replace(FINISHED, top_k=3)),
     "the top 2, of which one is settled": best(with_verdicts(FINISHED, oak_elm="open", elm_ash="open"), 2),
