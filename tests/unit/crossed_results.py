@@ -165,7 +165,10 @@ class Made:
             radius = unit * (0.02 + 0.3 * self.part("radius", place))
             ends = (score - radius, score + radius) if place != 2 or self.exact != "all" else (None, None)
             mu: float | None = score - 0.04 * unit
-            if self.states == "unknown" and place == last:
+            is_blank = self.states == "unknown"
+            if self.salt:
+                is_blank = self.part("blank") < (0.5 if is_blank else 0.2)
+            if is_blank and place == last:
                 score, ends, mu, trials = None, (None, None), None, 0
             if self.scores == "numbers":
                 mu = None
@@ -434,7 +437,8 @@ class Made:
             fixed_passes=self.among("fixed", of=(None, 9, 31)) if self.end == "resolved" else None,
             tasks=tuple(self.task(name, share, lines) for name, share in zip(tasks, shares, strict=True)),
             ties=self.among("of ties", of=("pair", "family")),
-            top_k={"best": 1, "best-two": 2}.get(self.goal), spend=self.spend,
+            top_k={"best": 1, "best-two": 2, "all": self.among("k", of=(None, 1, 2))}.get(self.goal),
+            spend=self.spend,
             in_rounds={"rounds": ("words-2",), "three": (), "one": ("sums-1",)}.get(self.tasks),
             pass_cost=self.among("cost", of=(None, 4_100.5)) if self.spend != "trials" else None,
             scale=self.among("scale", of=(None, (0.0, 1.0))) if self.scale == (0.0, 1.0) else self.scale,
@@ -585,7 +589,8 @@ class Made:
         hidden = replace(self, salt="").among("hidden", of=(("",), (" before",), ("", " before")))
         if self.before != "unknown" or self.salt not in hidden:
             seed = 8 if other == "settings" else 7
-            asked = {"sums-1": {"prompt": "?", "dataset": "b2" if other == "other-run" else "a1"}}
+            is_other = other == "other-run" and self.part("dataset") < 0.5
+            asked = {"sums-1": {"prompt": "?", "dataset": "b2" if is_other else "a1"}}
             found["identity"] = json.dumps({"tasks": asked, "models": {}, "seed": seed})
             kind = "exact" if other == "scoring" else "numeric"
             of_task: dict[str, Any] = {"scorer": {"kind": kind}}
@@ -595,6 +600,8 @@ class Made:
                 of_task["answers"] = {"k": 4, "by": self.among("by", of=("all", "any", "majority"))}
             both = {"sums-1": of_task, "words-2": {"rubric": {"truncated": "zero"}}}
             found["scoring"] = json.dumps(both if self.part("scored") < 0.5 else {"sums-1": of_task})
+            if self.before == "unknown" and self.part("half") < 0.5:
+                del found["identity"]
         return found
 
 

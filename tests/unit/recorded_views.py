@@ -11,18 +11,20 @@ from typing import Any
 from course_facts import digest
 from crossed_options import Case, Options, Refused, plain
 from crossed_results import SHOWN, SHOWN_REFUSED, STARTED, TASKS, Made
+from recorded_answers import ANSWERS, ANSWERS_REFUSED, answer_facts
 from rich.console import Console
 
+from adaptive_eval import __version__
 from adaptive_eval.config import parse_config
 from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.views.blocks import to_text
 from adaptive_eval.views.budgets import chance_words, hopeless_words, more_passes, raised_budgets
-from adaptive_eval.views.comparison import comparison_data, comparison_markdown
+from adaptive_eval.views.comparison import comparison_data, comparison_html, comparison_markdown
 from adaptive_eval.views.files import decisions_csv, models_csv, pairs_csv, questions_csv
 from adaptive_eval.views.live_terminal import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.promises import explain
-from adaptive_eval.views.report_json import JsonLines, report_data
+from adaptive_eval.views.report_json import JsonLines, report_data, report_schema
 from adaptive_eval.views.report_page import report_page
 from adaptive_eval.views.run_changes import compare
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown
@@ -50,17 +52,17 @@ def views_of(made: Made, summary: RunSummary, earlier: RunSummary) -> Iterator[t
     data = report_data(summary)
     del data["meta"]
     yield "report", data
+    if not made.name:
+        yield "schema", report_schema()
     page = report_page(summary)
     yield (
         "page",
         {
             **{one.name: getattr(page, one.name) for one in fields(page) if one.name != "sections"},
-            **{section.id: section for section in page.sections if section.id != "reproduce"},
+            **{section.id: section for section in page.sections},
         },
     )
-    page = report_page(summary, html=False)
-    sections = [one for one in page.sections if one.id != "reproduce"]
-    yield "markdown", to_text(replace(page, sections=sections)).splitlines()
+    yield "markdown", to_text(report_page(summary, html=False)).splitlines()
     yield (
         "tables",
         [
@@ -95,7 +97,9 @@ def views_of(made: Made, summary: RunSummary, earlier: RunSummary) -> Iterator[t
         ],
     )
     changes = compare(earlier, summary)
-    yield "comparison", [comparison_data(changes), comparison_markdown(changes).splitlines()]
+    html = comparison_html(changes) if made.models == "eleven" else ""
+    shown = re.findall(">([^<>]+)<", html.partition("</style>")[2])
+    yield "comparison", [comparison_data(changes), comparison_markdown(changes).splitlines(), shown]
     rows = [RunRow("run-1", summary), RunRow("run-2", None, "error 7"), RunRow("run-3", earlier)]
     explained = results.pairs[:4]
     yield "advice", [
@@ -157,10 +161,16 @@ def said(words: str) -> tuple[str, ...]:
     """Return the figures and names of a text, which all have digits, and its words of verdicts."""
     if "." in words:
         words = _LONG.sub(lambda one: f"{float(one[0]):.7g}", words)
+    words = words.replace(__version__, "version")
     if " " not in words:
         return (words,)
-    found = (one.strip(".,;:()*|`\\") for one in words.split())
-    return tuple(one for one in found if one.lower() in _VERDICTS or any(map(str.isdigit, one)))
+    found = (one.strip(".,;:()|`\\") for one in words.split())
+    return tuple(one for one in found if is_fact(one))
+
+
+def is_fact(word: str) -> bool:
+    """Return whether facts rest on a word: a figure, a name, a word of verdicts, a drawing of characters."""
+    return word.lower() in _VERDICTS or any(one.isdigit() or one in "━├●┤·*" for one in word)
 
 
 @cache
@@ -207,5 +217,6 @@ _EMPTY: Sequence[list[object]] = ([], [0], [None])
 
 VIEWS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
     "views": (SHOWN, SHOWN_REFUSED, shown_facts),
+    "answers": (ANSWERS, ANSWERS_REFUSED, lambda case: [fact_of(*one) for one in answer_facts(case)]),
 }
 """What is crossed: options, what is refused, and what a case leads to."""
