@@ -21,7 +21,12 @@ from adaptive_eval.engine.retry import is_transient, with_retries
 from adaptive_eval.engine.seed_proof import Repeat, SeedProof, Trio
 from adaptive_eval.engine.solving import Solver, call_seed
 from adaptive_eval.engine.trial_task import Prompt, Sending, State, TrialTask, is_late
-from adaptive_eval.errors import EndpointError, PermanentEndpointError, ScorerUnavailable
+from adaptive_eval.errors import (
+    EndpointError,
+    PermanentEndpointError,
+    ScorerUnavailable,
+    TransientEndpointError,
+)
 from adaptive_eval.store.records import FEWER_CHOICES, AttemptRecord
 from adaptive_eval.trial import Completion, Conversation, DiscardCause, Message, Score, TrialRequest
 
@@ -272,6 +277,10 @@ class TrialRunner:
             sending = trial.sending
             if sending.recorded is not None:
                 await sending.recorded.wait()
+            if sending.slot is None and not self.dispatch.admit_now(sending):
+                sending.enter(State.WAITING)
+                if not trial.wanted:  # at the end of a run nobody would ring when a slot is free
+                    raise TransientEndpointError("no further request is wanted", kind="aborted")
             slot = await self.dispatch.admit(sending)
             used: int | None = None
             try:

@@ -37,7 +37,7 @@ class Member:
     server: Server  # what the models served there share
     monitor: HealthMonitor  # how it has been doing
     presence: Presence = field(default_factory=Presence)  # whether it is there
-    slots: set[Slot] = field(default_factory=set)  # of the model's requests in flight there
+    slots: dict[Slot, None] = field(default_factory=dict)  # of the model's requests in flight there, in order
     # monotonic seconds before which nothing may start: the server asked for a pause
     held_until: float = -math.inf
     refusals: int = 0  # consecutive requests that it was too busy for, with a time to wait
@@ -196,14 +196,14 @@ class Pool:
     def enter(self, member: Member, tokens: int, *, now: float) -> Slot:
         """Take a slot at a server."""
         slot = Slot(member, tokens, now)
-        member.slots.add(slot)
+        member.slots[slot] = None
         member.server.enter(tokens, now=now)
         self.rates.start(tokens, now=now)
         return slot
 
     def leave(self, slot: Slot, used: int, *, now: float) -> None:
         """Free a slot whose request has `used` so many tokens."""
-        slot.member.slots.remove(slot)
+        del slot.member.slots[slot]
         slot.member.server.leave(slot.tokens, used, now=now)
         self.rates.end(slot.tokens, used, now=now)
 

@@ -7,12 +7,15 @@ import pytest
 from owned_clock import run_owned
 from scene import Scene, played
 from scripted import ScriptedScoring, broken, refused
+from test_engine_sharing import Shared
 
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.events import Draining
 from adaptive_eval.engine.health import SEVERAL
 from adaptive_eval.engine.limits import FIRST_ANSWER
 from adaptive_eval.engine.runner import RunnerOptions
+from adaptive_eval.engine.solving import Solver
+from adaptive_eval.options.limit_options import RateLimit
 from adaptive_eval.options.request_options import RetryConfig
 from adaptive_eval.trial import Score, TrialKey
 
@@ -189,3 +192,30 @@ def test_slowness_and_passing_failures_neither_end_the_run_nor_hold_it_up_for_lo
     assert found.play().reason == "resolved"
     assert found.seconds < 115.0
     assert max(found.server.starts) < FIRST_ANSWER + 30.0
+
+
+async def twice(model, messages):
+    first = await model(messages)
+    return (await model([*messages, {"role": "user", "content": first.text}])).text
+
+
+@pytest.mark.parametrize("stop_at", [[0.5], [1.5]])
+def test_a_call_of_a_solver_that_may_not_start_holds_up_no_end(stop_at):
+    """The server asks for a pause of an hour after the first call; what was paid is told."""
+    scene = Scene(1, 1.0, solver=Solver("twice", twice, 2, 99))
+    scene.server.pause = lambda step: 3600.0
+    scene.play(*stop_at)
+    assert scene.seconds <= 2.0
+    assert scene.controller.abandoned == {TrialKey("a", 0): True}
+    assert len(scene.server.calls) == 1
+
+
+@pytest.mark.parametrize("stop_at", [[0.5], [1.5]])
+@pytest.mark.parametrize("lost", [0, 3])
+def test_an_answer_that_was_asked_for_and_did_not_come_holds_up_no_end(lost, stop_at):
+    scene = Shared(4, 1.0, rates={"a": RateLimit(requests_per_minute=1)})
+    scene.server.lost = lost
+    scene.play(*stop_at)
+    assert scene.seconds <= 2.0
+    assert set(scene.controller.abandoned) == {TrialKey("a", lost)}
+    assert len(scene.outcomes) == 3

@@ -40,6 +40,7 @@ from crossed_options import (
     spec_of,
 )
 from recorded_comparisons import COMPARISONS
+from recorded_engines import ENGINES, ENGINES_REFUSED, engine_facts
 from recorded_exports import EXPORTS, EXPORTS_REFUSED, export_facts
 from recorded_graders import GRADERS, GRADERS_REFUSED, grader_facts
 from recorded_imports import IMPORTS, IMPORTS_REFUSED, import_facts
@@ -473,6 +474,7 @@ OF_COURSES: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] =
     "runs": (RUNS, RUNS_REFUSED, run_facts),
     "scores": (SCORES, SCORES_REFUSED, score_facts),
     "structures": (STRUCTURES, STRUCTURES_REFUSED, structure_facts),
+    "engines": (ENGINES, ENGINES_REFUSED, engine_facts),
 }
 """What is crossed: options, what is refused, and what a case leads to."""
 OF_LOGS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
