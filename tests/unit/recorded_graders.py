@@ -12,9 +12,11 @@ from crossed_options import Case, Options, Refused, chance
 from adaptive_eval.build import grading_model
 from adaptive_eval.build.grading import grading_model_of
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
-from adaptive_eval.scoring.model_graded import Bill
+from adaptive_eval.scoring.model_graded import Bill, grader_of
 from adaptive_eval.scoring.registry import build_scorer
-from adaptive_eval.trial import Completion, Message, Question, Usage
+from adaptive_eval.scoring.rubric import Rubric, TaskScoring
+from adaptive_eval.trial import Completion, Message, Question, ScoreRange, Usage
+from scorio.categorical import get_schema
 
 GRADERS: Options = {
     "kind": ("judge", "number", "pairwise", "against", "verifier"),
@@ -25,11 +27,15 @@ GRADERS: Options = {
     "options": ("usual", "strict", "bare"),
     "reasoning": ("stripped", "shown", "kept"),
     "criteria": ("none", "some"),
+    "whole": ("alone", "first-check", "one-of-all", "cut-off"),
+    "rubric": ("none", "judged", "form"),
 }
 """The options of judges and verifiers; a verifier has no votes."""
 GRADERS_REFUSED: Refused = (
     ("kind", "verifier", "votes", "three five"),
     ("kind", "verifier", "second", "each"),
+    ("kind", "number against", "rubric", "form"),
+    ("kind", "number against", "whole", "first-check one-of-all"),
 )
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "judge": {}, "number": {"range": (1, 10)}, "pairwise": {"compare": "pairwise"}, "verifier": {},
@@ -75,7 +81,7 @@ class Server:
                     "top_logprobs": [{"token": a, "logprob": b} for a, b in found[: 2 + (luck > 0.3)]],
                 }
             ]
-            return [Completion("A", "stop", usage, logprobs=logprobs)]
+            return [Completion("A", "stop", usage, logprobs={"content": logprobs})]
         if self.replies == "nonsense" and luck < 0.35:
             return [Completion("I would say so.", "length" if luck < 0.2 else "stop", usage)]
         form = parameters["response_format"]["json_schema"]["schema"]["properties"]["verdict"]
@@ -136,22 +142,40 @@ def grader_facts(written: Case) -> list[str]:
     )
     at_once = patch.multiple("adaptive_eval.engine.retry", TICK=0.0, backoff=lambda failures: 0.0)
     with patch.object(grading_model, "OpenAIChat", server.made), at_once:
-        scorer = build_scorer("verifier" if case["kind"] == "verifier" else "judge", options)
-        return asyncio.run(_graded(scorer, server))
+        kind = "verifier" if case["kind"] == "verifier" else "judge"
+        scorer: Any = build_scorer(kind, options)
+        if case["whole"] in ("first-check", "one-of-all"):
+            parts = {"model": {"kind": kind, **scorer.options()}, "number": {"kind": "numeric"}}
+            if case["whole"] == "one-of-all":
+                parts = dict(reversed(parts.items()))
+            scorer = build_scorer(
+                "checks", {"parts": parts, "by": "any" if case["votes"] == "one" else "all"}
+            )
+        return asyncio.run(_graded(scorer, server, case))
 
 
-async def _graded(scorer: Any, server: Server) -> list[str]:
-    client = grading_model_of(scorer)
+def rubric_of(case: Mapping[str, str], scorer: Any) -> Rubric:
+    schema = get_schema("format-aware") if case["rubric"] == "form" else None
+    scores = None if scorer.numbers is None else ScoreRange(scorer.numbers)
+    return Rubric(schema, truncated="judged" if case["rubric"] == "judged" else "zero", range=scores)
+
+
+async def _graded(scorer: Any, server: Server, case: Mapping[str, str]) -> list[str]:
+    grader = grader_of(scorer)
+    assert grader is not None
+    client = grading_model_of(grader)
+    scoring = TaskScoring(scorer, rubric_of(case, scorer))
     facts = []
     for place, answer in enumerate(ANSWERS):
         target, choices = ("4", ()) if place % 3 else ("", ("red", "blue"))
         question = Question("t", f"q{place}", target, {"input": "2 + 2?"}, choices)
-        completion = Completion(
-            answer, "length" if place == 5 else "stop", Usage(9, 9), reasoning="so" * place
-        )
+        cut = place == 5 or (case["whole"] == "cut-off" and place % 2)
+        completion = Completion(answer, "length" if cut else "stop", Usage(9, 9), reasoning="so" * place)
         before = len(server.asked)
         try:
             score = await scorer.grade(completion, question)
+            if case["rubric"] != "none":
+                score = scoring.categorised(score, completion)
         except ScorerUnavailable as error:
             facts.append(f"{place} unavailable {error.discarded}")
             continue
