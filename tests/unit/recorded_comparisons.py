@@ -1,14 +1,18 @@
-"""Tests for one look, comparisons at every look and bets by labels, options crossed, as they are recorded."""
+"""Tests for one look, looks at every time, their bounds, and bets by labels: crossed, as recorded."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from course_facts import digest
+from course_facts import digest, text
 from crossed_options import Case, Options, Refused, chance
 from recorded_statistics import fact, graded_of, lost_of, right_of, table_of
 
 from scorio import sequential
+from scorio.sequential.bounds import Sample
+from scorio.sequential.contrasts import Contrasts
+from scorio.sequential.families import family
+from scorio.sequential.fold import Levels
 
 # ---------------------------------------------------------------------------- tests for one look
 
@@ -305,9 +309,62 @@ def evidence_of(bets: sequential.LabelBets, against: float, side: int) -> tuple[
     return bets.log_e(against, side), bets.last(against, side)
 
 
+# ---------------------------------------------------------------------------- how many questions are too few
+
+BOUNDS: Options = {
+    "clusters": ("none", "pairs", "uneven"),
+    "tasks": ("one", "two", "weighed"),
+    "answers": ("right", "graded"),
+    "stored": ("none", "some"),
+    "margin": ("none", "near", "wide"),
+    "confidence": ("high", "low"),
+    "family": ("holm", "pair"),
+    "claims": ("none", "some", "many"),
+    "threshold": ("evidence", "fixed"),
+}
+"""The options of samples of questions."""
+BOUNDS_REFUSED: Refused = (("margin", "none", "claims", "some many"),)
+MOST_CLUSTERS = 60
+
+
+def bound_facts(written: Case) -> list[str]:
+    """Return from which number of clusters on each contrast can be decided."""
+    case = {name: written.get(name, values[0]) for name, values in BOUNDS.items()}
+    alpha = {"high": 0.05, "low": 0.3}[case["confidence"]]
+    margin = {"none": None, "near": 0.1, "wide": 0.3}[case["margin"]]
+    claims = {"none": 0, "some": 2, "many": 9}[case["claims"]]
+    each = family(case["family"])
+    fixed = 2.0 if case["threshold"] == "fixed" else None
+    levels = Levels(each, family("pair"), 5, alpha / 2.0, alpha, fixed, claims, margin or 0.0, 1)
+    none = np.nan
+    contrasts = Contrasts(
+        first=np.array([0, 1, 2, 0, 0, 1, 0]),
+        second=np.array([1, 2, -1, -1, -1, -1, 2]),
+        value=np.array([0.0, 0.0, 0.5, 0.9, 0.0, 0.0, 0.0]),
+        width=np.array([none, none, none, none, 0.6, 0.8, none]),
+        claim=np.array([none, none, none, none, none, none, 0.1]),
+    )
+    weights = {"one": [1.0], "two": [0.5, 0.5], "weighed": [0.8, 0.2]}[case["tasks"]]
+    found = np.full(contrasts.first.size, MOST_CLUSTERS)
+    figures = []
+    for number in range(MOST_CLUSTERS - 1, 0, -1):
+        sizes = [np.ones(number), np.ones(2 * number)][: len(weights)]
+        if case["clusters"] != "none":
+            sizes = [
+                2.0 * one if case["clusters"] == "pairs" else 1.0 + np.arange(one.size) % 4 for one in sizes
+            ]
+        clustered = case["clusters"] != "none"
+        sample = Sample(sizes, weights, clustered, case["answers"] == "right", case["stored"] == "some")
+        found[sample.decidable(contrasts, levels, margin)] = number
+        if number % 20 == 1:
+            figures += [*sample.worth.tolist(), sample.least_radius(alpha)]
+    return [f"from {text(found.tolist())}", fact("figures", lambda: figures)]
+
+
 COMPARISONS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
     "tests": (TESTS, TESTS_REFUSED, test_facts),
     "doors": (DOORS, DOORS_REFUSED, door_facts),
+    "bounds": (BOUNDS, BOUNDS_REFUSED, bound_facts),
     "labelled": (LABELLED, LABELLED_REFUSED, labelled_facts),
 }
 """What is crossed: options, what is refused, and what a case leads to."""
