@@ -44,6 +44,7 @@ from recorded_engines import ENGINES, ENGINES_REFUSED, engine_facts
 from recorded_exports import EXPORTS, EXPORTS_REFUSED, export_facts
 from recorded_graders import GRADERS, GRADERS_REFUSED, grader_facts
 from recorded_imports import IMPORTS, IMPORTS_REFUSED, import_facts
+from recorded_restarts import RESTARTS, RESTARTS_REFUSED, restart_facts
 from recorded_runs import RUNS, RUNS_REFUSED, run_facts
 from recorded_scores import SCORES, SCORES_REFUSED, score_facts
 from recorded_statistics import STATISTICS
@@ -480,6 +481,7 @@ OF_COURSES: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] =
 OF_LOGS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
     "imports": (IMPORTS, IMPORTS_REFUSED, import_facts),
     "exports": (EXPORTS, EXPORTS_REFUSED, export_facts),
+    "restarts": (RESTARTS, RESTARTS_REFUSED, restart_facts),
 }
 FILES = {
     "recorded_courses.txt": OF_COURSES,
