@@ -1,6 +1,6 @@
 """What views say of stored answers whose kinds are crossed: accounts, examples, lists, pages of trials."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,6 +45,14 @@ ANSWERS: Options = {
 }
 """The options of stored answers."""
 ANSWERS_REFUSED: Refused = (("scores", "mixed", "tasks", "one"),)
+
+
+QUERIES: Sequence[Mapping[str, str]] = (
+    {}, {"kind": "right"}, {"kind": "wrong", "model": "1"}, {"kind": "missing"}, {"kind": "cut"},
+    {"kind": "discarded", "task": "0"}, {"beaten": "1", "model": "0"}, {"text": "What is Q4"},
+    {"text": "answer 7", "task": "1"}, {"text": "think 1"}, {"model": "9", "kind": "none"},
+)  # fmt: skip
+"""What a reader asks a list for."""
 
 
 def answer_facts(written: Case) -> Iterator[tuple[str, Any]]:
@@ -114,7 +122,7 @@ class StoredAnswers:
         parts = [{"type": "text", "text": words}, {"type": "image_url", "image_url": {"url": "x"}}]
         messages = {
             "messages": [asked],
-            "several": [system, asked, {"role": "assistant", "content": "1"}, {**asked, "content": parts}],
+            "several": [system, asked, {"role": "assistant-7", "content": "1"}, {**asked, "content": parts}],
         }.get(self.case["sent"])
         settings = {"temperature": 0.7, "max_tokens": 64}
         return {**settings, "prompt": words} if messages is None else {**settings, "messages": messages}
@@ -182,49 +190,34 @@ class StoredAnswers:
         summary = summarise(reader, examples_with=self.target)
         known: Details = summary.whole_details
         data = report_data(summary)
-        yield "details", {
-            "stored": known.stored, "judged": known.judged, "settings": settings(known.meta),
-            **{key: data[key] for key in ("counts", "models", "questions", "promises", "run")},
-            "examples": samples_in_file(known.examples, summary.labels(20), known.stored),
-        }  # fmt: skip
+        found = {key: data[key] for key in ("counts", "models", "questions", "promises", "run")}
+        found |= {"stored": known.stored, "judged": known.judged, "settings": settings(known.meta)}
+        shown = samples_in_file(known.examples, summary.labels(20), known.stored)
+        yield "details", found | {"examples": shown}
         names = [line.model for line in summary.results.models]
         numbers = {name: place for place, name in enumerate(names)}
         records = list(reader.trials())
-        categories = ("low-0", "high-1")
-        yield (
-            "samples",
-            [
-                (
-                    sample_data(one, categories, self.target(one)),
-                    list(sample_lines(one, categories, self.target(one), full=full)),
-                )
-                for full, one in enumerate(records[:60:2] + records[60::7])
-            ],
-        )
+        yield "samples", list(map(self.sample, records[:60:2] + records[60::7]))
         yield "lists", list(self.lists(reader, names, numbers))
-        attempts = [
-            AttemptRecord(
-                records[0].request.key, 1, "http://localhost:9/v1", 7.5, 0.25, 503, "server", "gone 7"
-            )
-        ]
-        yield (
-            "pages",
-            [
-                trial_page(
-                    one, others_on(reader, one, names), attempts[: place % 2], numbers, self.target(one)
-                )
-                for place, one in enumerate(records[3:40:6])
-            ],
+        failed = AttemptRecord(
+            records[0].request.key, 1, "http://localhost:9/v1", 7.5, 0.25, 503, "server", "gone 7"
         )
+        pages = [
+            trial_page(one, others_on(reader, one, names), [failed][place % 2 :], numbers, self.target(one))
+            for place, one in enumerate(records[3:40:6])
+        ]
+        yield "pages", pages
+
+    def sample(self, record: TrialRecord) -> tuple[dict[str, Any], list[str]]:
+        """Return a trial as data, and as a terminal shows it."""
+        categories, target = ("low-0", "high-1"), self.target(record)
+        lines = sample_lines(record, categories, target, full=record.request.key.index % 3 == 0)
+        return sample_data(record, categories, target), list(lines)
 
     def lists(self, reader: RunReader, names: list[str], numbers: Mapping[str, int]) -> Iterator[Any]:
         """Yield the pages of lists of answers."""
         tasks = list(self.tasks)
-        for query in (
-            {}, {"kind": "right"}, {"kind": "wrong", "model": "1"}, {"kind": "missing"}, {"kind": "cut"},
-            {"kind": "discarded", "task": "0"}, {"beaten": "1", "model": "0"}, {"text": "What is Q4"},
-            {"text": "answer 7", "task": "1"}, {"text": "think 1"}, {"model": "9", "kind": "none"},
-        ):  # fmt: skip
+        for query in QUERIES:
             wanted = Wanted.asked(query)
             filters = wanted.filters(names, tasks, 1)
             part = part_of(reader, wanted, filters, None, back=False)
@@ -233,9 +226,5 @@ class StoredAnswers:
                 beyond = key_named(f"{numbers[part.after.model]}-{part.after.index}", names)
                 for back in (False, True):
                     other = part_of(reader, wanted, filters, beyond, back=back)
-                    yield (
-                        [one.request.key for one in other.records],
-                        other.before,
-                        other.after,
-                        other.looked_at,
-                    )
+                    keys = [one.request.key for one in other.records]
+                    yield keys, other.before, other.after, other.looked_at

@@ -28,7 +28,7 @@ from adaptive_eval.views.report_json import JsonLines, report_data, report_schem
 from adaptive_eval.views.report_page import report_page
 from adaptive_eval.views.run_changes import compare
 from adaptive_eval.views.score_tables import paper_latex, paper_markdown
-from adaptive_eval.views.summary import RunSummary
+from adaptive_eval.views.summary import RunHeader, RunSummary, waiting_summary
 from adaptive_eval.views.terminal import render_summary, run_display
 from adaptive_eval.views.web_runs import RunRow, runs_page
 
@@ -46,67 +46,56 @@ def shown_facts(written: Case) -> list[str]:
     return [fact_of(name, value) for name, value in views_of(made, summary, earlier)]
 
 
+TABLES = (models_csv, pairs_csv, decisions_csv, questions_csv, paper_latex, paper_markdown)
+
+
 def views_of(made: Made, summary: RunSummary, earlier: RunSummary) -> Iterator[tuple[str, Any]]:
     """Yield each view with what it shows."""
-    results = summary.results
+    if not made.name:
+        yield "schema", report_schema()
+        yield "waiting", waiting_summary(RunHeader("run-1", 7.5))
     data = report_data(summary)
     del data["meta"]
     yield "report", data
-    if not made.name:
-        yield "schema", report_schema()
     page = report_page(summary)
-    yield (
-        "page",
-        {
-            **{one.name: getattr(page, one.name) for one in fields(page) if one.name != "sections"},
-            **{section.id: section for section in page.sections},
-        },
-    )
+    parts = {one.name: getattr(page, one.name) for one in fields(page) if one.name != "sections"}
+    yield "page", parts | {section.id: section for section in page.sections}
     yield "markdown", to_text(report_page(summary, html=False)).splitlines()
-    yield (
-        "tables",
-        [
-            table(summary).splitlines()
-            for table in (models_csv, pairs_csv, decisions_csv, questions_csv, paper_latex, paper_markdown)
-        ],
-    )
+    yield "tables", [table(summary).splitlines() for table in TABLES]
     yield "terminal", list(drawn(made, summary))
+    looks = [replace(summary, decisions=summary.decisions[:2], times=summary.times[:2]), summary]
+    if made.size == "narrow":
+        looks = [replace(one, times=()) for one in looks]
     plain_lines, json_lines = PlainLines(0.0), JsonLines()
-    yield (
-        "lines",
-        [
-            plain_lines.lines(one, place)
-            for place, one in enumerate((replace(summary, decisions=summary.decisions[:2]), summary))
-        ],
-    )
-    yield (
-        "monitor",
-        [
-            json.loads(json_lines.line(one) or "0")
-            for one in (replace(summary, decisions=summary.decisions[:2]), summary, summary)
-        ],
-    )
+    yield "lines", [plain_lines.lines(one, place) for place, one in enumerate(looks)]
+    yield "monitor", [json.loads(json_lines.line(one) or "0") for one in (*looks, looks[-1])]
     metrics = RunMetrics("run-1")
-    metrics.update(STARTED, 154.0, results, summary.endpoints, 0.25)
-    yield (
-        "metrics",
-        [
-            (sample.name, *sample.labels.values(), sample.value)
-            for metric in metrics.collect()
-            for sample in metric.samples
-        ],
-    )
+    metrics.update(STARTED, 154.0, summary.results, summary.endpoints, 0.25)
+    samples = [sample for metric in metrics.collect() for sample in metric.samples]
+    yield "metrics", [(one.name, *one.labels.values(), one.value) for one in samples]
+    yield "comparison", list(compared(made, summary, earlier))
+    yield "advice", list(advice(summary, earlier))
+
+
+def compared(made: Made, summary: RunSummary, earlier: RunSummary) -> Iterator[Any]:
+    """Yield a comparison of two runs: data, Markdown, and the texts of its page where names are cut."""
     changes = compare(earlier, summary)
-    html = comparison_html(changes) if made.models == "eleven" else ""
-    shown = re.findall(">([^<>]+)<", html.partition("</style>")[2])
-    yield "comparison", [comparison_data(changes), comparison_markdown(changes).splitlines(), shown]
+    yield comparison_data(changes)
+    yield comparison_markdown(changes).splitlines()
+    if made.models == "eleven":
+        yield re.findall(">([^<>]+)<", comparison_html(changes).partition("</style>")[2])
+
+
+def advice(summary: RunSummary, earlier: RunSummary) -> Iterator[Any]:
+    """Yield how pairs are explained, what would go on with the run, and a list of runs."""
+    results = summary.results
+    for one in results.pairs[:4]:
+        yield explain(results, one.first, one.second if one.kind == "pair" else None)
+    yield raised_budgets(results, summary.decisions, config())
+    yield from (more_passes(results, config()), chance_words(results), hopeless_words(results))
+    yield results.exit_code
     rows = [RunRow("run-1", summary), RunRow("run-2", None, "error 7"), RunRow("run-3", earlier)]
-    explained = results.pairs[:4]
-    yield "advice", [
-        [explain(results, one.first, one.second if one.kind == "pair" else None) for one in explained],
-        raised_budgets(results, summary.decisions, config()), more_passes(results, config()),
-        chance_words(results), hopeless_words(results), results.exit_code, runs_page(rows, "runs"),
-    ]  # fmt: skip
+    yield runs_page(rows, "runs")
 
 
 def drawn(made: Made, summary: RunSummary) -> Iterator[list[str]]:
