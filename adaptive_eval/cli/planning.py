@@ -60,7 +60,8 @@ def assume(built: PreparedRun, options: Mapping[str, Any]) -> Assumptions:
             correlation = mimic.correlation
     means, sources = _scores(built, options["stated"], recorded, coins)
     if recorded is not None:
-        scored = [name for name in spec.names if name in recorded.models and name not in means]
+        asked = [model.name for model in spec.models]
+        scored = [name for name in asked if name in recorded.models and name not in means]
         if scored:
             sources += [f"score of {', '.join(scored)}: from {previous}"]
         if recorded.copies:
@@ -142,7 +143,8 @@ def _unknown_scores(built: PreparedRun) -> tuple[dict[str, float], str]:
         }.get(kind, "neighbours are taken to be {:g} apart around 0.5")
         taken = who.format(assumed)
     words = f"score of all models: unknown, so {taken}; state your own with --assume NAME=MEAN"
-    return dict(zip(spec.names, means_for(spec, assumed), strict=True)), words
+    names = [model.name for model in spec.models]
+    return dict(zip(names, means_for(spec, assumed), strict=True)), words
 
 
 def unit_margin(spec: SessionSpec) -> float | None:
@@ -157,7 +159,8 @@ def _equal(
 ) -> AnswerSource | None:
     """Return coins of the worst case for errors; none if the goal measures scores.
 
-    They are equally good, or with the goal not-worse, worse than the baseline by the margin.
+    They are equally good, as a reference that is the baseline too; or with the goal not-worse, worse than the
+    baseline by the margin.
     """
     spec = built.spec
     kind = sole_kind(built.spec)
@@ -166,7 +169,8 @@ def _equal(
     origin, unit = spec.scale
     level = float((answers.truth(spec).mean() - origin) / unit)
     means = (level,) * len(spec.models)
-    if kind == "threshold":
+    of_reference = kind == "baseline" and spec.goal.parts[0].model in spec.names[len(means) :]
+    if kind == "threshold" or of_reference:
         means = means_for(spec, 0.0)
     elif kind == "not-worse":
         means = means_for(spec, unit_margin(spec) or UNIT_MARGIN)

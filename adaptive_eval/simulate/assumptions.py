@@ -5,7 +5,8 @@ from itertools import cycle
 
 import numpy as np
 
-from adaptive_eval.core.spec import SessionSpec, TaskSpec
+from adaptive_eval.core.board import SessionAnswers
+from adaptive_eval.core.spec import GoalSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import AnswerSource, BiasedCoins, Fitted, LikelyChances
 from adaptive_eval.simulate.recorded import RecordedOutcomes
@@ -54,8 +55,8 @@ def means_for(spec: SessionSpec, gap: float) -> tuple[float, ...]:
     """Return means with a gap of `gap` between compared models, as far as [0.02, 0.98] has room.
 
     That is each model and the threshold, or the baseline, by turns above and below; or neighbouring models.
-    For the goal not-worse all others are worse than the baseline. For a goal that measures scores, all means
-    are 0.5, where an interval is widest.
+    For the goal not-worse all others are worse than the baseline. A baseline that is a reference has its own
+    score. For a goal that measures scores, all means are 0.5, where an interval is widest.
 
     Examples
     --------
@@ -71,16 +72,12 @@ def means_for(spec: SessionSpec, gap: float) -> tuple[float, ...]:
     names = [model.name for model in spec.models]
     if kind == "width":
         return (0.5,) * len(names)
-    if kind == "not-worse":
-        worse = round(max(0.5 - gap, 0.02), 6)
-        means = [worse] * len(names)
-        means[names.index(goal.model)] = 0.5
-        return tuple(means)
-    if kind not in ("threshold", "baseline"):
+    if kind not in ("threshold", "baseline", "not-worse"):
         return means_apart(len(names), gap)
-    centre = 0.5
-    if kind == "threshold":
-        centre = (goal.value - spec.scale[0]) / spec.scale[1]
+    centre = _centre(spec, goal)
+    if kind == "not-worse":
+        worse = round(max(centre - gap, 0.02), 6)
+        return tuple(centre if name == goal.model else worse for name in names)
     ends = (centre + gap, centre - gap)
     sides = [round(end, 6) for end in ends if gap == 0.0 or 0.02 <= end <= 0.98]
     if not sides:
@@ -94,6 +91,18 @@ def means_for(spec: SessionSpec, gap: float) -> tuple[float, ...]:
         if kind == "threshold" or name != goal.model:
             means[place] = next(others)
     return tuple(means)
+
+
+def _centre(spec: SessionSpec, goal: GoalSpec) -> float:
+    """Return the threshold, or what is taken of the baseline, in unit scores."""
+    if goal.kind == "threshold":
+        origin, unit = spec.scale
+        return (goal.value - origin) / unit
+    known = spec.names[len(spec.models) :]
+    if goal.model not in known:
+        return 0.5
+    scores = SessionAnswers(spec).scores().difference[len(spec.models) :, 0]
+    return float(scores[known.index(goal.model)])
 
 
 def assumed_answers(

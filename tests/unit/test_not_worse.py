@@ -246,3 +246,16 @@ def test_a_plan_takes_the_others_for_as_good_as_the_baseline_or_worse():
     assert result.gap.tolist() == pytest.approx([0.1, -0.2])
     assert (result.verdict == [1, -1]).all()
     assert not result.wrong.any()
+
+
+def test_a_plan_takes_a_reference_for_what_its_answers_say():
+    """Eight of ten are right; others are a margin apart from that, or worse by it."""
+    spec = spec_of(2)
+    shares = np.array([[1, 4]] * len(spec.tasks[0].questions))
+    known = ReferenceSpec("old", {spec.tasks[0].name: shares}, "a file")
+    claimed = replace(spec, references=(known,), goal=GoalSpec("not-worse", model="old", margin=0.1))
+    assert means_for(claimed, 0.1) == (0.7, 0.7)
+    beside = replace(claimed, goal=GoalSpec("baseline", model="old"))
+    assert means_for(beside, 0.1) == (0.9, 0.7)
+    assert means_for(beside, 0.0) == pytest.approx((0.8, 0.8))
+    assert means_for(replace(beside, goal=GoalSpec("baseline", model=spec.models[0].name)), 0.1)[0] == 0.5
