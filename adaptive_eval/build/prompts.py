@@ -10,6 +10,8 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.options.mistakes import not_accepted
 from adaptive_eval.options.scorers import ScorerConfig
 from adaptive_eval.options.task_options import TaskConfig
+from adaptive_eval.tasks.messages import Unreadable
+from adaptive_eval.tasks.questions import as_text
 from adaptive_eval.tasks.task import Task, target_option
 from adaptive_eval.tasks.template import PromptTemplate
 from adaptive_eval.trial import GIVEN, Conversation, Message, Question, TrialRequest
@@ -77,7 +79,19 @@ def _own_task(model: ModelConfig, task: Task) -> Task:
                 why = f"has no field {lacking[0]} in its own prompt"
             words = f"model {model.name}: its prompt cannot replace that of the task {task.name}, which {why}"
             raise UsageError(words)
+        shown = tuple(_with_texts(model, task, question, template.fields) for question in task.questions)
+        task = replace(task, questions=shown)
     return replace(task, template=template, system=model.system or task.system)
+
+
+def _with_texts(model: ModelConfig, task: Task, question: Question, names: Sequence[str]) -> Question:
+    """Return a question whose fields that a prompt names are texts."""
+    try:
+        texts = {name: as_text(question.fields[name], name, lines=True) for name in names}
+    except Unreadable as error:
+        words = f"model {model.name}: its prompt cannot replace that of the task {task.name}: in the question"
+        raise UsageError(f"{words} {question.id!r} {error}") from None
+    return replace(question, fields={**question.fields, **texts})
 
 
 def answer_key(task: Task, scorer: ScorerConfig) -> Iterator[dict[str, Any]]:

@@ -149,17 +149,18 @@ class QuestionReader:
                     values[name] = json.dumps(_get(row.values, column), ensure_ascii=False)
                 elif isinstance(column, str) and column != (bare := _bare(row.values, column)):
                     value = _get(row.values, bare)
-                    values[name] = "" if value in ("", None) else _text(value, bare, lines=True)
+                    values[name] = "" if value in ("", None) else as_text(value, bare, lines=True)
                 else:
-                    values[name] = _text(_get(row.values, column), column, lines=name not in DEFAULT_FIELDS)
+                    values[name] = as_text(_get(row.values, column), column, lines=name not in DEFAULT_FIELDS)
             except Unreadable as error:
                 wrong.append(str(error))
-        if self.section.target_pattern is not None and "target" in values:
-            found = re.findall(self.section.target_pattern, values["target"])
+        target = values.get("target")
+        if self.section.target_pattern is not None and isinstance(target, str):
+            found = re.findall(self.section.target_pattern, target)
             if found:
                 values["target"] = found[-1]
             else:
-                wrong.append(f"target_pattern finds nothing in {values['target']!r:.60}")
+                wrong.append(f"target_pattern finds nothing in {target!r:.60}")
         if wrong:
             self.problems += [(row.line, words) for words in wrong]
             return None
@@ -233,7 +234,7 @@ def _is_plain(value: Any) -> bool:
     return not isinstance(value, Mapping | list)
 
 
-def _text(value: Any, column: Column, *, lines: bool = False) -> str:
+def as_text(value: Any, column: Column, *, lines: bool = False) -> str:
     """Return a value as text if it has one obvious text; with `lines` also a list of texts."""
     if lines and isinstance(value, list) and value and all(isinstance(line, str) for line in value):
         return "\n".join(value)
@@ -263,7 +264,7 @@ def _options(values: Mapping[str, Any], column: Column) -> tuple[tuple[str, ...]
         while found and found[-1][1] in (None, ""):
             found.pop()  # this question has fewer options than others
         # One that is left out in between would give those behind it other letters than the target's.
-        options = [_text(value, name) for name, value in found]
+        options = [as_text(value, name) for name, value in found]
     else:
         options = _get(values, column)
         if isinstance(options, str) and options.lstrip().startswith("["):
@@ -280,7 +281,7 @@ def _options(values: Mapping[str, Any], column: Column) -> tuple[tuple[str, ...]
                 options = list(options.values())
     if not isinstance(options, list):
         raise Unreadable(f"the field {column!r} is not a list of options")
-    texts = tuple(_text(option, column) for option in options)
+    texts = tuple(as_text(option, column) for option in options)
     if not 2 <= len(texts) <= len(LETTERS):
         raise Unreadable(
             f"the field {column!r} has {len(texts)} options; from 2 to {len(LETTERS)} can be lettered"
