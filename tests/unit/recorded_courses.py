@@ -40,15 +40,19 @@ from crossed_options import (
     spec_of,
 )
 from recorded_comparisons import COMPARISONS
+from recorded_configs import CONFIGS, CONFIGS_REFUSED, config_facts
 from recorded_engines import ENGINES, ENGINES_REFUSED, engine_facts
 from recorded_exports import EXPORTS, EXPORTS_REFUSED, export_facts
 from recorded_graders import GRADERS, GRADERS_REFUSED, grader_facts
 from recorded_imports import IMPORTS, IMPORTS_REFUSED, import_facts
+from recorded_mistakes import MISTAKES, places_of_mistakes
+from recorded_plans import PLANS, PLANS_REFUSED, RULES, RULES_REFUSED, plan_facts, rule_facts
 from recorded_restarts import RESTARTS, RESTARTS_REFUSED, restart_facts
 from recorded_runs import RUNS, RUNS_REFUSED, run_facts
 from recorded_scores import SCORES, SCORES_REFUSED, score_facts
 from recorded_statistics import STATISTICS
 from recorded_structures import STRUCTURES, STRUCTURES_REFUSED, structure_facts
+from recorded_tasks import TASKS, TASKS_REFUSED, task_facts
 from recorded_views import VIEWS
 
 from adaptive_eval.core.by_labels import label_look
@@ -478,6 +482,13 @@ OF_COURSES: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] =
     "engines": (ENGINES, ENGINES_REFUSED, engine_facts),
 }
 """What is crossed: options, what is refused, and what a case leads to."""
+OF_CONFIGS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
+    "configs": (CONFIGS, CONFIGS_REFUSED, config_facts),
+    "mistakes": (MISTAKES, (), places_of_mistakes),
+    "tasks": (TASKS, TASKS_REFUSED, task_facts),
+    "plans": (PLANS, PLANS_REFUSED, plan_facts),
+    "rules": (RULES, RULES_REFUSED, rule_facts),
+}
 OF_LOGS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
     "imports": (IMPORTS, IMPORTS_REFUSED, import_facts),
     "exports": (EXPORTS, EXPORTS_REFUSED, export_facts),
@@ -488,8 +499,9 @@ FILES = {
     "recorded_statistics.txt": {**STATISTICS, **COMPARISONS},
     "recorded_views.txt": VIEWS,
     "recorded_imports.txt": OF_LOGS,
+    "recorded_configs.txt": OF_CONFIGS,
 }
-KINDS = {**OF_COURSES, **STATISTICS, **COMPARISONS, **VIEWS, **OF_LOGS}
+KINDS = {**OF_COURSES, **STATISTICS, **COMPARISONS, **VIEWS, **OF_LOGS, **OF_CONFIGS}
 
 
 def recorded() -> dict[tuple[str, str], list[str]]:

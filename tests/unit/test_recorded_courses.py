@@ -2,8 +2,9 @@
 
 ``tests/data/recorded_courses.txt`` holds the cases, each with what was asked, decided and shown, and
 ``recorded_statistics.txt`` those of functions of ``scorio``, each with what it says, ``recorded_views.txt``
-what each view shows, ``recorded_imports.txt`` what is made of other tools' logs. No change touches
-them but one that is to change decisions or figures: see CONTRIBUTING.
+what each view shows, ``recorded_imports.txt`` what is made of other tools' logs, ``recorded_configs.txt``
+what configs, datasets and plans lead to. No change touches them but one that is to change decisions or
+figures: see CONTRIBUTING.
 """
 
 from itertools import combinations
