@@ -9,8 +9,8 @@ from typing import Any
 
 from course_facts import condensed, decision_fact, digest, moment, text, together
 from crossed_options import COURSES, Case, Options, Refused, category, chance, spec_of
-from engine.owned_clock import OwnedClock, run_owned
-from engine.scripted import JournalRecorder, VirtualCommitter
+from owned_clock import OwnedClock, run_owned
+from scripted import JournalRecorder, VirtualCommitter
 
 from adaptive_eval.config.model import DiscoveryConfig
 from adaptive_eval.core.results import BudgetLine, Results
