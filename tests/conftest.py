@@ -72,7 +72,12 @@ _WITH_PROCESSES = ("acceptance", "chaos", "integration", "interop")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what opens a browser. Let tests with real processes fail once in CI; it prints them as RERUN."""
+    """Put the longest file first, and mark what opens a browser.
+
+    Tests with real processes may fail once in CI, which prints them as RERUN.
+    """
+    # Where it came last it would keep one process busy when the others have ended.
+    items.sort(key=lambda item: item.path.name != "test_recorded_courses.py")
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)

@@ -86,11 +86,8 @@ def all_hang(mimic: MimicProcess) -> bool:
     return bool(stats["faults"].get("hang", 0) == stats["in_flight"] > 0)
 
 
-@pytest.mark.parametrize(
-    "number",
-    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
-    ids=lambda number: number.name,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_one_signal_waits_for_the_answers_that_are_out(tmp_path, mimic, command, undisturbed, number):
     run = tmp_path / "run"
     hold_back(mimic, 80, seconds=1.0)

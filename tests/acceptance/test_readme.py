@@ -182,6 +182,7 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", sorted(OURS))
 def test_everything_imported_is_declared(package):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

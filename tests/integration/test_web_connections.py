@@ -111,6 +111,7 @@ def test_bytes_that_trickle_in_gain_no_time(address):
     assert time.monotonic() - begun < 10
 
 
+@pytest.mark.slow
 def test_who_does_not_read_is_cut_off_and_who_reads_slowly_is_not(address):
     with contextlib.ExitStack() as stack:
         silent, tired, slow = (stack.enter_context(connected(address, get(b"/big"))) for _ in range(3))

@@ -31,9 +31,9 @@ def slowly(*values: object) -> list[object]:
 
 TIES = [
     PairSetting(10, 60, 0.6),
-    PairSetting(30, 60, 0.95, shape=0.5),
-    PairSetting(127, 15, 0.6, outcome="skewed"),
     *slowly(
+        PairSetting(30, 60, 0.95, shape=0.5),
+        PairSetting(127, 15, 0.6, outcome="skewed"),
         PairSetting(30, 60, 0.3),
         PairSetting(127, 15, 0.05, shape=0.5),
         PairSetting(500, 4, 0.6),

@@ -84,6 +84,7 @@ def test_every_key_is_there_with_an_example_that_fits(reference):
             assert fits, f"{path}.{key}: {shown!r}"
 
 
+@pytest.mark.slow
 def test_every_message_of_the_troubleshooting_page_is_one_of_ours():
     page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
     quoted = re.findall(r"`([^`]+)`", " ".join(re.findall(r"^- \*\*(.*?)\*\*(?!: \*\*)", page, re.MULTILINE)))
@@ -248,6 +249,7 @@ PACKAGES = ("scorio", "adaptive_eval")
 DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
+@pytest.mark.slow
 def test_every_docstring_is_whole_and_every_package_is_described():
     joined, silent = [], []
     for package in PACKAGES:
