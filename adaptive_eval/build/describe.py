@@ -9,7 +9,7 @@ from adaptive_eval.config import RunConfig
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import IMPORTED
 from adaptive_eval.interop.run_groups import stored_groups, unchanged_tasks
-from adaptive_eval.interop.run_tables import RunDescription, run_weights
+from adaptive_eval.interop.run_tables import RunDescription, run_weights, stored_target
 from adaptive_eval.interop.stored_config import run_rule, written_config
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
@@ -33,7 +33,7 @@ def describe_run(reader: RunReader, *, for_people: bool = False) -> RunDescripti
                 worth = ()
             categories[task] = [f"worth {value:g}" for value in worth]
         told = run_rule(reader), stored_groups(reader)
-        return RunDescription(reader.cells().models, categories, weights, _stored_target, *told)
+        return RunDescription(reader.cells().models, categories, weights, stored_target, *told)
     config = written_config(meta)
     of_tasks: dict[str, Sequence[str]] = {}
     worths = {}
@@ -62,7 +62,7 @@ def report_targets(reader: RunReader) -> TargetLookup:
 def _targets(reader: RunReader, *, letters: bool) -> TargetLookup:
     meta = reader.meta()
     if IMPORTED in meta:
-        return _stored_target
+        return stored_target
     try:
         config = config_of_run(reader)
     except (KeyError, UsageError):
@@ -103,10 +103,3 @@ def _lettered(question: Question, first: int | None) -> str:
     if 0 <= place < len(letters):
         return letters[place]
     return question.target
-
-
-def _stored_target(record: TrialRecord) -> str | None:
-    found = record.sent.get("target")
-    if found is None:
-        return None
-    return str(found)

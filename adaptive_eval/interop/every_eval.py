@@ -61,7 +61,7 @@ def write_every_eval(
         with (folder / samples).open("w", encoding="utf-8") as file:
             rows = 0
             for task, questions in tasks.items():
-                cells = list(cells_of_run(reader, model, task, questions, counted))
+                cells = list(cells_of_run(reader, model, task, questions, counted, about.target))
                 worth = about.weights.get(task, RIGHT_OR_WRONG)
                 for row in _samples(cells, worth, model, task, identity):
                     file.write(json.dumps(row) + "\n")

@@ -44,7 +44,7 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
     cells = [(model, task) for model in models for task in tasks]
     names = file_names([f"{task}_{model}" for model, task in cells], "-")
     for (model, task), name in zip(cells, names, strict=True):
-        asked = list(cells_of_run(reader, model, task, tasks[task], counted))
+        asked = list(cells_of_run(reader, model, task, tasks[task], counted, about.target))
         log = _log(inspect, asked, model, task, about)
         path = folder / f"{name}.eval"
         inspect.log.write_eval_log(log, str(path))
@@ -155,7 +155,7 @@ def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> lis
         results = {}
         for (task, questions), named in zip(tasks.items(), names, strict=True):
             path = place / f"samples_{named}_{date}.jsonl"
-            cells = cells_of_run(reader, model, task, questions, counted)
+            cells = cells_of_run(reader, model, task, questions, counted, about.target)
             results[task] = _write_task(cells, task, about, path)
             written.append(path)
         path = place / f"results_{date}.json"

@@ -361,12 +361,21 @@ def _with_texts(directory: Path, choices: ReadingOptions) -> Iterator[Piece]:
         yield from trials_of_run(reader, choices)
 
 
+def stored_target(record: TrialRecord) -> str | None:
+    """Return the expected answer that is stored with an imported trial."""
+    found = record.sent.get("target")
+    if found is None:
+        return None
+    return str(found)
+
+
 def trials_of_run(
     reader: RunReader,
     choices: ReadingOptions,
     model: str | None = None,
     task: str | None = None,
     counted: Weights = MappingProxyType({}),
+    target: TargetLookup = stored_target,
 ) -> Iterator[Found]:
     """Yield the trials of a run with their texts: all, or those of one model and task."""
     redrawn = redrawn_causes(reader)
@@ -391,7 +400,7 @@ def trials_of_run(
             missing=record.missing,
             content=content,
             prompt=prompt,
-            target=str(record.sent.get("target", "")),
+            target=target(record) or "",
             tokens=(record.usage.prompt_tokens, record.usage.completion_tokens),
             finished_at=record.finished_at,
             of_run=True,
@@ -484,11 +493,16 @@ def tasks_of_run(reader: RunReader) -> tuple[Sequence[str], dict[str, list[str]]
 
 
 def cells_of_run(
-    reader: RunReader, model: str, task: str, questions: Sequence[str], counted: Weights
+    reader: RunReader,
+    model: str,
+    task: str,
+    questions: Sequence[str],
+    counted: Weights,
+    target: TargetLookup,
 ) -> Iterator[ModelQuestion]:
     """Yield the questions of a task that a model was asked, with its trials; none that no log has."""
     trials: dict[str, list[Found]] = {}
-    for found in trials_of_run(reader, ReadingOptions(), model=model, task=task, counted=counted):
+    for found in trials_of_run(reader, ReadingOptions(), model, task, counted, target):
         if found.missing == NOT_THERE:
             continue
         trials.setdefault(found.question, []).append(found)

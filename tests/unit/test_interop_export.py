@@ -9,6 +9,7 @@ import jsonschema
 import numpy as np
 import pytest
 import zstandard
+from recorded_runs import RUNS, stored
 from run_examples import command, printed, read_summary
 
 from adaptive_eval.build.describe import describe_run
@@ -111,6 +112,19 @@ def test_a_table_of_a_run_is_read_back_with_its_weights(tmp_path, parquet, endin
         assert scores == sorted((line.score, line.model) for line in other.results.models)
     analyzed = command("analyze", out, "--json", "--replicates", 1, "--workers", 1)
     assert [(one["score"], one["model"]) for one in json.loads(analyzed.stdout)["models"]] == scores[::-1]
+
+
+def test_the_expected_answers_of_a_run_are_in_its_exports(tmp_path):
+    run = stored({name: values[0] for name, values in RUNS.items()}, tmp_path)
+    for form in ("lm-eval", "eee"):
+        printed("export", run, "--format", form, "--out", tmp_path / form)
+    files = [*tmp_path.glob("lm-eval/*/samples_*"), *tmp_path.glob("eee/**/*_samples.jsonl")]
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    told = [
+        (row["doc"]["id"], row["target"]) if "doc" in row else (row["sample_id"], *row["input"]["reference"])
+        for row in rows
+    ]
+    assert set(told) == {(f"q{number}", str(2 * number)) for number in range(11)}
 
 
 def test_names_that_would_be_one_file_keep_their_own(tmp_path):
