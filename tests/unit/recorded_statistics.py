@@ -199,7 +199,7 @@ def rounded(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: rounded(one) for name, one in value.items()}
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return np.round(np.clip(value, -1e6, 1e6), 3)  # a fit without an end stops anywhere beyond
+        return np.round(np.clip(value, -1e6, 1e6), 2)  # a fit without an end stops anywhere beyond
     return value
 
 
