@@ -39,7 +39,8 @@ def handler(honoured, asked, hangs, over):
     return Handler
 
 
-@pytest.mark.parametrize("honoured", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("honoured", [True, False])
 def test_a_server_that_hangs_loses_draws_only_where_seeds_are_ignored(tmp_path, honoured):
     asked, over = Counter(), Event()
     hangs = (10**9, 10**9 + 1, 80)

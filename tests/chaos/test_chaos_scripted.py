@@ -19,6 +19,7 @@ def test_a_run_through_a_storm(tmp_path, figures, seed):
     assert figures[0].faults.total() > 50
 
 
+@pytest.mark.slow
 def test_512_in_flight_stay_within_every_budget(tmp_path, figures):
     """No own budgets that would end a model early: all three have hundreds of requests out."""
     world = World(7, tmp_path / "run", trouble=0.2)

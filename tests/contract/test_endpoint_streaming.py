@@ -89,6 +89,7 @@ def test_a_generation_that_hangs_is_noticed_by_its_silence(mimic):
     assert str(error).endswith("silent for 2 s")
 
 
+@pytest.mark.slow
 def test_an_answer_that_takes_long_and_goes_on_is_waited_for(mimic):
     """Three seconds of generation, a token at a time, and never so long a silence."""
     (answer,) = ask(mimic.base_url, "slow", idle_timeout=2.8)

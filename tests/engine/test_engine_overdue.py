@@ -60,6 +60,7 @@ class ByModel:
         return Score(int(hash((request.key.index, chance)) % 1000 / 1000 < chance), completion.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", ["schedule", "rounds"])
 def test_while_an_answer_hangs_all_that_is_needed_is_asked(rounds):
     """Answers take a second, the 20th one of the first model ten minutes, which is the timeout."""

@@ -221,6 +221,7 @@ def test_requests_of_all_models_show_together_that_their_server_hangs(begins):
     assert len(calls) <= 3 * (2 + 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("back", [400.0, 1e9])
 def test_one_request_of_all_models_proves_a_server_that_hung_and_ever_less_often(back):
     """None of them is a trial's draw. Once it has answered one model, all ask it again."""

@@ -116,6 +116,7 @@ def test_nor_where_bubblewrap_is_of_the_same_user(name):
     assert not run_tests(code, tests, PATIENT, python).passed
 
 
+@pytest.mark.slow
 @sandboxed
 @pytest.mark.parametrize("name", programs("endless"))
 def test_a_program_that_never_ends_is_killed_with_all_its_processes(name):

@@ -262,6 +262,7 @@ def test_every_mistake_of_a_file_is_told_with_its_line(labelled):
         assert re.search(rf"line {line}: [^\n]*{re.escape(words)}", said), (line, words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rounds", "two tasks", "population", "other worths", "not worse", "worse"])
 def test_labels_decide_in_every_form_of_run(tmp_path, kind):
     novice = 0.75 if kind == "not worse" else 0.2
@@ -372,6 +373,7 @@ def test_labels_that_decide_end_the_continued_run_against_its_judge(decided):
     assert "holds" in command("check", run, "--not-worse", "plain:polite", "--margin", "0.1", code=0).out
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_labels_leave_its_pairs_open(decided):
     asked(decided, "-o", "budget.trials=401", code=3)  # one model is a trial ahead
     label_all(decided / "run", "1.0", is_right)

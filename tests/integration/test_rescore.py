@@ -65,6 +65,7 @@ def test_copies_and_failures_are_no_answers_for_another_scorer_either(tmp_path):
     assert lines["moody"].missing > lines["moody"].copies == 0
 
 
+@pytest.mark.slow
 def test_discarded_draws_are_lost_to_another_scoring_too(tmp_path):
     asked = set()
 

@@ -16,6 +16,7 @@ def load_task_of(path):
     return load_task("arithmetic", path, fields={"input": "question", "target": "answer"})
 
 
+@pytest.mark.slow
 def test_a_run_scored_by_math_agrees_with_numeric(tmp_path):
     out = finished(tmp_path, mimic_config({"scorer": "math"}, budget={"trials": 200}))
     assert {record.score.category for record in trials(out)} == {0, 1}

@@ -238,6 +238,7 @@ def crossed(weights, tasks, each, **parts):
 ALONE = [(1, 1, 0.0), (1, 1, 0.08), (2, 1, 0.0), (2, 1, 0.08), (2, REPEATS - 1, 0.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize(
     ("tasks", "each", "share"),

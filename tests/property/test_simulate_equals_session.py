@@ -74,6 +74,7 @@ def test_lockstep_equals_a_session_with_one_trial_in_flight(parts, seed):
     assert fast.score[late == 0] == pytest.approx(slow.score[late == 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", SETS, ids=in_words)
 def test_lockstep_takes_hardly_more_than_a_session_to_find_the_best_k(parts):
     """A model may make up to a block of steps more, which count if it is needed again; seeds 0 to 11."""

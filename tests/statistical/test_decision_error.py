@@ -31,24 +31,23 @@ def slowly(*values: object) -> list[object]:
 
 TIES = [
     PairSetting(10, 60, 0.6),
-    *slowly(
-        PairSetting(30, 60, 0.95, shape=0.5),
-        PairSetting(127, 15, 0.6, outcome="skewed"),
-        PairSetting(30, 60, 0.3),
-        PairSetting(127, 15, 0.05, shape=0.5),
-        PairSetting(500, 4, 0.6),
-        PairSetting(2000, 1, 0.3, shape=0.5, pairs=200 * SCALE),
-        PairSetting(30, 60, 0.4, outcome="graded"),
-        PairSetting(500, 3, 0.3, shape=0.5, outcome="skewed"),
-        PairSetting(30, 57, 0.4, samples_per_prompt=4),
-        PairSetting(30, 57, 0.95, shape=0.5, samples_per_prompt=8),
-        PairSetting(127, 13, 0.05, shape=0.5, samples_per_prompt=4),
-        PairSetting(500, 5, 0.6, samples_per_prompt=4),
-        PairSetting(30, 33, 0.3, samples_per_prompt=16),
-    ),
+    PairSetting(30, 60, 0.95, shape=0.5),
+    PairSetting(127, 15, 0.6, outcome="skewed"),
+    PairSetting(30, 60, 0.3),
+    PairSetting(127, 15, 0.05, shape=0.5),
+    PairSetting(500, 4, 0.6),
+    PairSetting(2000, 1, 0.3, shape=0.5, pairs=200 * SCALE),
+    PairSetting(30, 60, 0.4, outcome="graded"),
+    PairSetting(500, 3, 0.3, shape=0.5, outcome="skewed"),
+    PairSetting(30, 57, 0.4, samples_per_prompt=4),
+    PairSetting(30, 57, 0.95, shape=0.5, samples_per_prompt=8),
+    PairSetting(127, 13, 0.05, shape=0.5, samples_per_prompt=4),
+    PairSetting(500, 5, 0.6, samples_per_prompt=4),
+    PairSetting(30, 33, 0.3, samples_per_prompt=16),
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", TIES, ids=str)
 def test_equal_models_are_called_different_in_at_most_five_per_cent(setting):
     result = setting.decide(seed=1)
@@ -113,6 +112,7 @@ class Steady(PairSetting):
         return p
 
 
+@pytest.mark.slow
 def test_steady_models_a_margin_apart_are_called_tied_in_at_most_five_per_cent():
     """Questions differ and answers hardly vary, so that the noise is known from few repeats."""
     result = Steady(300, 2, 0.5, gap=0.05).decide(seed=9, equivalence=0.05)

@@ -39,6 +39,7 @@ def exact_order(p: np.ndarray, n: int) -> tuple[float, float]:
     return float(second @ below), float(first @ second)
 
 
+@pytest.mark.slow
 def test_order_and_ties_of_a_pair_have_their_exact_probabilities():
     pair = biased_coins(seed=1).subset(LLM9_AND_10)
     grid, number = [1, 5, 20, 80], 20_000
@@ -50,6 +51,7 @@ def test_order_and_ties_of_a_pair_have_their_exact_probabilities():
             assert abs(ours - exact) < 5 * np.sqrt(exact * (1 - exact) / number)
 
 
+@pytest.mark.slow
 def test_fig_3_is_reproduced():
     # The coins are one unknown draw; ours differ from draw to draw by 0.004 in P and 0.02 in z.
     draws = [biased_coins(seed=seed).subset(LLM9_AND_10) for seed in range(10)]
@@ -59,6 +61,7 @@ def test_fig_3_is_reproduced():
     np.testing.assert_allclose(z, [1.14, 1.645, 1.96], atol=0.08)
 
 
+@pytest.mark.slow
 def test_table_1_is_the_most_frequent_ranking_and_comes_up_in_a_quarter_of_runs():
     patterns = credible_patterns(biased_coins(seed=1), 80, replicates=20_000, seed=4)
     assert tuple(patterns.ranks[0]) == TABLE_1
@@ -66,6 +69,7 @@ def test_table_1_is_the_most_frequent_ranking_and_comes_up_in_a_quarter_of_runs(
     assert patterns.frequency[0] == pytest.approx(0.2776, abs=0.018)
 
 
+@pytest.mark.slow
 def test_prior_study_has_the_papers_figures():
     study = prior_study(paper_originals(seed=1), replicates=8_000, seed=2)
     # Standard errors: 0.0011 of the mean tau, 0.0039 of the fraction.
@@ -80,6 +84,7 @@ def test_prior_study_has_the_papers_figures():
     assert depth[16][late] == pytest.approx(-0.03, abs=0.01)
 
 
+@pytest.mark.slow
 def test_bayes_approaches_the_true_ranking_faster_than_pass_at_k():
     # Averaged over draws of the coins: for a single one, a Pass@k has a true ranking of its own.
     curves = [

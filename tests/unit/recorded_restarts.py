@@ -54,7 +54,7 @@ SLOTS = 9
 
 
 def restart_facts(written: Case) -> list[str]:
-    """Return what is kept of a run that is killed, and how it goes on and ends."""
+    """Return what a killed run has stored, and how it continues and ends."""
     case = {name: written.get(name, values[0]) for name, values in RESTARTS.items()}
     every = {"in-pieces": 7, "at-once": 10**9}[case["tallied"]]
     with TemporaryDirectory() as place, patch.object(pending, "TALLY_EVERY", every):
@@ -111,7 +111,7 @@ def facts_of_restarts(case: Case, folder: Path) -> Iterator[str]:
     for last in (False, True) if case["cut"] == "twice" else (True,):
         built = build(config_at(case, folder, changed=last))
         with ExitStack() as stack:
-            going = _Run(built, run, RunOptions(), lambda _: None, stack)  # type: ignore[arg-type]
+            going = _Run(built, run, RunOptions(), lambda _: None, stack)
             writer = going._continue()
             assert writer is not None
             yield from continued_facts(case, going, writer, rounds=None if last else 2)
@@ -121,7 +121,7 @@ def facts_of_restarts(case: Case, folder: Path) -> Iterator[str]:
 
 
 def killed_facts(case: Case, run: Path, session: Session) -> Iterator[str]:
-    """Launch trials that get no answer, as a killed process leaves them; yield what is left of them."""
+    """Launch trials and answer none, as if the process was killed; yield what is stored of them."""
     if case["left"] != "nothing" and session.stopped is None:
         at = runs.STARTED + 50.0
         with RunWriter.open(run) as writer:

@@ -147,7 +147,7 @@ def score_facts(written: Case) -> list[str]:
 def rubric_of(case: Case) -> Rubric:
     schema = get_schema("format-aware") if case["rubric"] == "form" else None
     scores = ScoreRange((0.0, 1.0)) if case["rubric"] == "range" else None
-    return Rubric(schema, truncated=case["truncated"], range=scores)  # type: ignore[arg-type]
+    return Rubric(schema, truncated=case["truncated"], range=scores)
 
 
 def missing_of(case: Case) -> tuple[str, ...]:

@@ -212,6 +212,7 @@ def test_equal_models_are_not_told_apart_in_a_replay(kinds):
     assert wrong < 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_flight", [1, 8])
 def test_a_replay_in_any_order_reads_what_may_be_copies_as_a_run_does(in_flight):
     given = recorded(1, "cached", "cached", chances=(0.7, 0.55))

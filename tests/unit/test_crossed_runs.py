@@ -325,6 +325,7 @@ def test_several_goals_are_held_against_the_same_answers(made, kind):
     assert len(held["width 2.4", "tie"]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rights", "graded"])
 def test_two_runs_are_compared_by_the_figures_of_both(made, kind, tmp_path):
     # The second is of the same tasks, by other models of the same names, in the other order.
@@ -363,6 +364,7 @@ def test_two_runs_are_compared_by_the_figures_of_both(made, kind, tmp_path):
     assert {(row["run"], row["confidence"]) for row in board["models"]} == {("first", 0.95), ("second", 0.9)}
 
 
+@pytest.mark.slow
 @EACH_KIND
 def test_a_check_holds_only_below_the_score_and_fails_only_above_it(made, kind):
     run, data, (lowest, highest) = made(kind), report_of(made(kind)), sorted(WORTHS[kind][0])
@@ -655,6 +657,7 @@ def test_the_score_follows_from_an_export_of_tasks_with_different_ranges(made):
     assert totals == near({line["model"]: line["score"] for line in report_of(run)["models"]})
 
 
+@pytest.mark.slow
 def test_the_score_follows_from_an_export_of_tasks_of_which_one_is_asked_in_rounds(made):
     """Few questions are asked in one order, where the trials of a question weigh the same."""
     tasks = [

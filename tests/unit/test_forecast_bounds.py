@@ -16,6 +16,7 @@ from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome, Usage
 from adaptive_eval.views.run_sentences import chances_words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("models", [100, 150])
 def test_a_board_of_many_models_is_forecast_from_its_hardest_pairs(models):
     means = [0.3 + 0.5 * model / models for model in range(models)]

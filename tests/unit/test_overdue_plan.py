@@ -81,6 +81,7 @@ def again(driven, log=None, decisions=None):
     return session
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [SCHEDULE, ROUNDS], ids=["schedule", "rounds"])
 def test_while_an_answer_hangs_models_are_asked_what_they_need_without_it_and_no_further(spec):
     """Without a plan the others ask more."""
@@ -98,6 +99,7 @@ def only_before(session, key):
     return all(step <= key.index for models, _, step, _ in calls(session) if key.model in models)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [False, True])
 @pytest.mark.parametrize("spec", [SCHEDULE, ROUNDS], ids=["schedule", "rounds"])
 def test_the_answer_that_hung_counts_in_its_place_and_decides_as_in_a_replay(spec, lost):
@@ -176,6 +178,7 @@ def test_a_round_is_laid_out_again_without_an_answer_that_came_right_after_it(in
     again(hung).board.require_asked((one.key, one.task, one.question) for one in hung.asked)
 
 
+@pytest.mark.slow
 def test_rounds_are_laid_out_again_where_answers_are_scored_in_fewer_categories():
     """What stood for the answer that hung was in the last of three; they are stored by two of them now."""
     hung = Hung(replace(ROUNDS, tasks=(replace(ROUNDS.tasks[0], weights=(0.0, 0.5, 1.0)),)))

@@ -395,6 +395,7 @@ def coded(folder, **changes):
     return build(config_from_data({**IN_CODE, "tasks": tasks, **changes}, folder))
 
 
+@pytest.mark.slow
 def test_the_code_of_every_function_is_part_of_what_a_run_is(tmp_path):
     """What asks is of the trials, what scores of its own task; no other file is."""
     written(tmp_path)

@@ -202,6 +202,7 @@ def test_a_report_of_another_run_of_one_name_is_kept_with_its_date(folder, tmp_p
         write_leaderboard([folder / "one"], tmp_path / "new")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "written"),
     [(["one"], "report.html"), (["one", "two"], "comparison.html"), (["one", "two", "three"], "index.html"),

@@ -305,6 +305,7 @@ class TestThreshold:
         called = [one for one in session.decisions if one.verdict in ("better", "worse")]
         assert [(one.verdict, one.step > 53) for one in called] == [("worse", True)]
 
+    @pytest.mark.slow
     def test_of_a_population_of_questions_nothing_is_predicted(self):
         spec = self.spec(self.EASY, target="population")
         without = self.called_at(replace(spec, references=()))
