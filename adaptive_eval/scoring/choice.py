@@ -258,11 +258,8 @@ class ChoiceOptions:
             return Extract(letter[0], stated.end - len(stated.text) + letter[1])
         sentence = re.split(r"[.!?](?:\s|$)", stated.text, maxsplit=1)[0]
         claim = REASON.split(sentence, maxsplit=1)[0]
-        for part in (stated.text, sentence, claim):
-            by_text = self.by_text(part)
-            if by_text is not None:
-                return Extract(by_text, stated.end)
-        by_text = self._one_text_in(sentence)
+        by_text = next(filter(None, map(self.by_text, (stated.text, sentence, claim))), None)
+        by_text = by_text or self._one_text_in(sentence)
         if by_text is not None:
             return Extract(by_text, stated.end)
         return None

@@ -76,8 +76,10 @@ def means_for(spec: SessionSpec, gap: float) -> tuple[float, ...]:
         return means_apart(len(names), gap)
     centre = _centre(spec, goal)
     if kind == "not-worse":
-        worse = round(max(centre - gap, 0.02), 6)
-        return tuple(centre if name == goal.model else worse for name in names)
+        means = [round(max(centre - gap, 0.02), 6)] * len(names)
+        if goal.model in names:
+            means[names.index(goal.model)] = centre
+        return tuple(means)
     ends = (centre + gap, centre - gap)
     sides = [round(end, 6) for end in ends if gap == 0.0 or 0.02 <= end <= 0.98]
     if not sides:
