@@ -220,10 +220,11 @@ def spec_of(case: Case, options: Options = COURSES) -> SessionSpec:
     low, high = spans.pop() if len(spans) == 1 else (0.0, 1.0)
     unit = high - low
     margin = {"near": 0.08, "none": None, "wide": 0.25}[of["equivalence"]]
+    models = models_of(of)
     return SessionSpec(
-        models=models_of(of),
+        models=models,
         tasks=tasks,
-        goal=goal_of(of["goal"], low, unit),
+        goal=goal_of(of["goal"], low, unit, len(models)),
         stopping=StoppingSpec(
             rule=of["rule"],
             confidence={"high": 0.9, "low": 0.7}[of["confidence"]],
@@ -288,15 +289,16 @@ def tasks_of(of: Case) -> tuple[TaskSpec, ...]:
     return tuple(found)
 
 
-def goal_of(name: str, low: float, unit: float) -> GoalSpec:
+def goal_of(name: str, low: float, unit: float, models: int) -> GoalSpec:
+    best = (GoalSpec("top-k"), GoalSpec("top-k", k=2))[: models - 1]
     width, level = GoalSpec("width", width=0.5 * unit), GoalSpec("threshold", value=low + 0.55 * unit)
     claim = GoalSpec("not-worse", model="m1", margin=0.1 * unit)
     plain = {
         "best": GoalSpec("top-k"), "best-two": GoalSpec("top-k", k=2), "threshold": level, "width": width,
         "baseline": GoalSpec("baseline", model="m1"), "pairs": GoalSpec("pairs", pairs=(("m1", "m0"),)),
         "not-worse": claim, "good-enough": GoalSpec("not-worse", model="m0"),
-        "best-and-width": GoalSpec("all", goals=(GoalSpec("top-k"), width)),
-        "ranking-and-claims": GoalSpec("all", goals=(GoalSpec("ranking"), claim, level)),
+        "best-and-width": GoalSpec("all", goals=(*best, width)),
+        "ranking-and-claims": GoalSpec("all", goals=(GoalSpec("ranking"), best[0], claim, level)),
     }  # fmt: skip
     return plain.get(name) or GoalSpec(name)
 

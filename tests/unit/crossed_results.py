@@ -245,7 +245,7 @@ class Made:
             verdict = "better"
         radius = unit * (0.03 + 0.2 * self.part("radius", *key))
         unread = verdict == "open" and self.states == "unknown" and first == len(self.names) - 1
-        exact = kind != "not-worse" and verdict != "open" and self.exact != "no"
+        exact = verdict != "open" and self.exact != "no"
         exact = exact and (self.exact == "all" or self.part("exact", *key) < 0.3)
         population = (difference - 2 * radius, difference + 2 * radius) if exact else (None, None)
         trials = int(20 + 300 * self.part("each", *key))

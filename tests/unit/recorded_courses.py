@@ -39,6 +39,7 @@ from crossed_options import (
     plain,
     spec_of,
 )
+from recorded_boards import OF_BOARDS
 from recorded_comparisons import COMPARISONS
 from recorded_configs import CONFIGS, CONFIGS_REFUSED, config_facts
 from recorded_engines import ENGINES, ENGINES_REFUSED, engine_facts
@@ -60,13 +61,21 @@ from adaptive_eval.core.label_record import LabelRecord
 from adaptive_eval.core.one_look import AnswerCounts, OneLook
 from adaptive_eval.core.results import Decision
 from adaptive_eval.core.session import LOOKED_AT, Session
-from adaptive_eval.core.spec import BudgetSpec, SessionSpec
+from adaptive_eval.core.spec import BudgetSpec, SessionSpec, TaskSpec
+from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import COPY_REASON, LAID_OUT, NOT_THERE, Missing, TrialOutcome, TrialRequest, Usage
 
 MOST_TRIALS = 260
 """Trials after which a course is ended from outside."""
 MOST_OF_LONGER = 800
 """The same of longer courses."""
+
+OF_JUDGE = {"scope": "scorer", "owner": "judge of t", "used": {"requests": [99.0, 99.0]}}
+OF_TIME = {"scope": "run", "owner": "", "used": {"wall_clock": [60.5, 60.0]}}
+ENDED: Mapping[str, tuple[StopReason, Mapping[str, object], int]] = {
+    "single": ("budget", OF_JUDGE, 150), "overdue": ("budget", OF_TIME, MOST_OF_LONGER),
+}  # fmt: skip
+"""Why a course is ended from outside, by how its answers come, and after so many trials."""
 
 
 class Course:
@@ -245,8 +254,9 @@ class Course:
             self.due["resumed"] = self.told + 100 if resumed == "often" else 10**6
             spec = self.session.spec
             self.resume(changed(spec) if resumed == "changed" else spec)
-        if self.told >= self.most:
-            self.session.end("interrupted")
+        reason, found, most = ENDED.get(self.case["delivery"], ("interrupted", {}, self.most))
+        if self.told >= min(most, self.most):
+            self.session.end(reason, "", found)
         self.note_stops()
 
     def resume(self, spec: SessionSpec) -> None:
@@ -343,14 +353,41 @@ LOOKS_REFUSED = [one for one in REFUSED if {one[0], one[2]} <= LOOKS.keys()]
 
 
 def look_facts(case: Case) -> list[str]:
-    """Return what one look at tables of answers says."""
+    """Return what one look at tables of answers says, and at a log of them, which lacks some."""
     spec = spec_of(case, LOOKS)
     answers = tables_of(case, spec)
     facts = []
     for name, table in (("", answers), ("all-asked ", answers.asked_of_all())):
         found = OneLook(spec, table).results()
         facts += [f"results {name}{moment(found)}", *condensed(result_facts(found))]
+    if spec.goal.kind not in ("not-worse", "all"):
+        facts += list(facts_of_log(case, spec))
     return facts
+
+
+def facts_of_log(case: Case, spec: SessionSpec) -> Iterator[str]:
+    """Yield what a session says whose answers are all told at once."""
+    of = {name: case.get(name, values[0]) for name, values in LOOKS.items()}
+    most = max(times_in(of, key) for key in questions_of(spec))
+    fixed = replace(spec.stopping, rule="fixed", max_passes=most)
+    session = Session(replace(spec, stopping=fixed, early_repeats=False))
+    tasks = {task.name: task for task in spec.tasks}
+    while requests := session.ask(MOST_OF_LONGER):
+        outcomes: list[TrialOutcome | Missing] = []
+        for request in requests:
+            key, name = request.key, request.key.model
+            place = spec.names.index(name), tasks[request.task], request.question
+            found = answer_in(of, spec, *place, request.repeat)
+            reason = "timeout" if found == LOST else NOT_THERE
+            if found >= 0:
+                outcomes.append(TrialOutcome(key, found, Usage(20, 5)))
+            else:
+                outcomes.append(Missing(key, reason, Usage(20, 0)))
+        session.tell(outcomes)
+    results = session.results()
+    yield f"log {moment(results)}"
+    known = condensed(result_facts(results))
+    yield from (one for one in known if one.startswith(("models", "pairs", "task")))
 
 
 def tables_of(case: Case, spec: SessionSpec) -> AnswerCounts:
@@ -358,22 +395,43 @@ def tables_of(case: Case, spec: SessionSpec) -> AnswerCounts:
     of = {name: case.get(name, values[0]) for name, values in LOOKS.items()}
     shape = (len(spec.names), spec.questions)
     number, lost, total = np.zeros(shape, int), np.zeros(shape, int), np.zeros(shape)
-    means = (*MEANS[of["answers"]][len(spec.models)], 0.4, 0.8)
-    for row, name in enumerate(spec.names):
+    for row in range(len(spec.names)):
         for task, columns in zip(spec.tasks, spec.columns, strict=True):
             for place, question in enumerate(task.questions):
-                key, cell = (name, task.name, question), (row, columns.start + place)
-                times = {"one": 1, "several": 5}.get(of["each"], 1 + int(6 * chance("times", key)))
-                for turn in range(times):
-                    fate = chance("fate", key, turn)
-                    share = {"some": 0.1, "of-one": 0.4 * (row == 1)}.get(of["lost"], 0.0)
-                    share += of["lost"] == "of-all" and row == 0
-                    if fate < share or (of["lost"] == "whole-questions" and chance("whole", key) < 0.15):
-                        lost[cell] += fate < 0.8  # others were never asked
-                    else:
-                        number[cell] += 1
-                        total[cell] += task.unit_scores[category(task, means[row], key, (key, turn))]
+                cell = (row, columns.start + place)
+                for turn in range(times_in(of, (spec.names[row], task.name, question))):
+                    found = answer_in(of, spec, row, task, question, turn)
+                    lost[cell] += found == LOST
+                    number[cell] += found >= 0
+                    total[cell] += task.unit_scores[found] if found >= 0 else 0.0
     return AnswerCounts(number, total, lost)
+
+
+LOST, NEVER_ASKED = -1, -2
+
+
+def questions_of(spec: SessionSpec) -> Iterator[tuple[str, str, str]]:
+    for name in spec.names:
+        yield from ((name, task.name, question) for task in spec.tasks for question in task.questions)
+
+
+def times_in(of: Case, key: tuple[str, str, str]) -> int:
+    """Return how many answers of a model to a question there are, lost ones with them."""
+    return {"one": 1, "several": 5}.get(of["each"], 1 + int(6 * chance("times", key)))
+
+
+def answer_in(of: Case, spec: SessionSpec, row: int, task: TaskSpec, question: str, turn: int) -> int:
+    """Return the category of an answer; or that it is lost, or was never asked for."""
+    key = (spec.names[row], task.name, question)
+    if turn >= times_in(of, key):
+        return NEVER_ASKED
+    fate = chance("fate", key, turn)
+    share = {"some": 0.1, "of-one": 0.4 * (row == 1)}.get(of["lost"], 0.0)
+    share += of["lost"] == "of-all" and row == 0
+    if fate < share or (of["lost"] == "whole-questions" and chance("whole", key) < 0.15):
+        return LOST if fate < 0.8 else NEVER_ASKED
+    means = (*MEANS[of["answers"]][len(spec.models)], 0.4, 0.8)
+    return category(task, means[row], key, (key, turn))
 
 
 # ---------------------------------------------------------------------------- labels
@@ -496,12 +554,12 @@ OF_LOGS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {
 }
 FILES = {
     "recorded_courses.txt": OF_COURSES,
-    "recorded_statistics.txt": {**STATISTICS, **COMPARISONS},
+    "recorded_statistics.txt": {**STATISTICS, **COMPARISONS, **OF_BOARDS},
     "recorded_views.txt": VIEWS,
     "recorded_imports.txt": OF_LOGS,
     "recorded_configs.txt": OF_CONFIGS,
 }
-KINDS = {**OF_COURSES, **STATISTICS, **COMPARISONS, **VIEWS, **OF_LOGS, **OF_CONFIGS}
+KINDS = {**OF_COURSES, **STATISTICS, **COMPARISONS, **OF_BOARDS, **VIEWS, **OF_LOGS, **OF_CONFIGS}
 
 
 def recorded() -> dict[tuple[str, str], list[str]]:

@@ -191,7 +191,24 @@ def ranking_facts(written: Case) -> list[str]:
         with_confidence = {"confidence": 0.7, "method": case["ties"]}
         facts.append(fact("credible", rank.rank_with_confidence, unit, sigma, **with_confidence))
         facts.append(fact("tau", rank.kendall_tau_b, found[0], np.arange(models)))
+        facts += stacked_facts(unit, sigma, case["ties"])
     return facts
+
+
+def stacked_facts(unit: np.ndarray, sigma: np.ndarray, ties: str) -> list[str]:
+    """Return what is said of several rankings at once, whose scores have other sizes."""
+    near = 0.5 + 1e-13 * unit
+    stack = np.array([[unit, 1e-9 * unit, 1.0 - unit], [near, -1e5 * unit, np.round(unit)]])
+    earlier = stack[:, ::-1].copy()
+    earlier[0, :, 0], earlier[1, 1] = np.nan, np.nan
+    spread = sigma[::-1] * np.array([[1.0, 1e-9, 0.3], [1e-13, 1e5, 2.0]])[..., None]
+    moved = (stack, sigma**2, earlier, spread**2)
+    ranks = rank.rank_scores(stack, ties), rank.rank_scores(stack, ties, 0.2, scale=0.9)
+    found = (
+        *ranks, study.credible_ranks(stack, spread, 0.9), rank.kendall_tau_b(ranks[0], unit),
+        rank.transfer_posterior(*moved, 0.7),
+    )  # fmt: skip
+    return [fact("stacks", lambda: found)]
 
 
 def rounded(value: Any) -> Any:
@@ -415,7 +432,7 @@ def schema_facts(written: Case) -> list[str]:
             cuts = Thresholds.observed(attempts_of("few", (2,), case), schema, partial=True)
         elif case["cuts"] == "given":
             given = {name: 0.4 + 0.2 * place for place, name in enumerate(rules)}
-            given |= dict.fromkeys(schema.given_thresholds, 0.3)
+            given |= dict.fromkeys(schema.given_thresholds, 0.6)  # another value than the schema's
             cuts = Thresholds.observed(earlier, schema, given)
     except ValueError:
         return ["thresholds ValueError"]
