@@ -2,20 +2,21 @@
 
 from collections.abc import Iterable, Sequence
 from math import inf, log
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from adaptive_eval.core.determinism import Determinism
 from adaptive_eval.core.goals import BestK, Goal, make_goal
 from adaptive_eval.core.references import PreviousTrials, check_references, load_references
+from adaptive_eval.core.results import Decision
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec, decidable_contrasts
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey
 from scorio.arrays import Floats, Ints
 from scorio.sequential import Board, parts
-from scorio.sequential.parts import Answers, Cells, Mark, RunSequence
+from scorio.sequential.parts import Answers, Cells, Mark, RunSequence, VerdictCode
 
 
 def _cells(spec: SessionSpec, run_sequence: RunSequence) -> list[Cells]:
@@ -181,6 +182,12 @@ class SessionAnswers(Answers):
         return np.asarray(trials)
 
 
+_CLAIMS = ("not_worse", "not_better")
+"""What a model is found to be, by more than the margin, where it is good enough and where the other is."""
+_FAILED = ("worse", "better")
+"""What the first model, and the second, is found to be by more than the margin where a claim fails."""
+
+
 class SessionContrasts(Board):
     """All contrasts of a session, or those of another goal about its models."""
 
@@ -208,11 +215,70 @@ class SessionContrasts(Board):
             self.decidable = decidable_contrasts(spec)
         else:
             self.decidable = everything
+        self._asked = set(range(len(spec.models)))
+        self.retired: list[Decision] = []
+        """Models that no needed contrast had any more, each as it was known at that moment of the log."""
 
     @property
     def spec(self) -> SessionSpec:
         """The session's specification."""
         return self.answers.spec
+
+    def _note_needed(self) -> None:
+        super()._note_needed()
+        before, self._asked = self._asked, set(self.members)
+        self.retired += map(self._retirement, sorted(before - self._asked))
+
+    def _retirement(self, model: int) -> Decision:
+        """Return the decision that a model needs no more trials, by what is known at this moment."""
+        spec, goal = self.spec, self.contrasts
+        names = spec.names
+        evidence: dict[str, Any] = {"separated": [], "tied": [], "lost": []}
+        last, fold = 0, self.fold
+        rows = np.flatnonzero((goal.first == model) | (goal.second == model)).tolist()
+        for row in rows:
+            last = max(last, int(fold.decided_at[row]))
+            if goal.single[row]:
+                continue
+            is_first = bool(goal.first[row] == model)
+            if is_first:
+                second = goal.second[row]
+            else:
+                second = goal.first[row]
+            other = names[int(second)]
+            if self.lost[row]:
+                last = max(last, int(fold.progress[row]))
+                evidence["lost"].append(other)
+            elif goal.claimed[row] and not fold.undecided[row]:
+                found = _FAILED
+                if fold.verdict[row] == VerdictCode.BETTER:
+                    found = _CLAIMS
+                if is_first:
+                    role = found[0]
+                else:
+                    role = found[1]
+                evidence.setdefault(role, []).append(other)
+                evidence["within"] = spec.scale[1] * float(goal.claim[row])
+            elif not fold.undecided[row]:
+                called = "separated"
+                if fold.verdict[row] == VerdictCode.TIE:
+                    called = "tied"
+                evidence[called].append(other)
+            else:
+                kinds = _CLAIMS
+                if not is_first:
+                    kinds = _CLAIMS[::-1]
+                for side, kind in enumerate(kinds):
+                    if fold.enough_at[side, row] >= 0:
+                        last = max(last, int(fold.enough_at[side, row]))
+                        evidence.setdefault(kind, []).append(other)
+                        evidence["within"] = spec.stopping.equivalence
+        step = last
+        if rows and not last:  # one that the goal does not name was needed at no time
+            step = self.reached
+        if self.answers.determinism.done(model):
+            evidence |= {"exact": True, "questions": spec.questions}
+        return Decision("retired", (names[model],), "retired", step, 0, evidence=evidence)
 
     def _members(self) -> list[int]:
         if not self.contrasts.stops:

@@ -63,64 +63,6 @@ def pair_decision(comparison: SessionContrasts, call: Call) -> Decision:
     )
 
 
-_CLAIMS = ("not_worse", "not_better")
-"""What a model is found to be, by more than the margin, where it is good enough and where the other is."""
-_FAILED = ("worse", "better")
-"""What the first model, and the second, is found to be by more than the margin where a claim fails."""
-
-
-def retirement(comparison: SessionContrasts, model: int, trials: int) -> Decision:
-    """Return the decision that a model needs no more trials."""
-    spec, goal = comparison.spec, comparison.contrasts
-    names = spec.names
-    evidence: dict[str, Any] = {"separated": [], "tied": [], "lost": []}
-    last, fold = 0, comparison.fold
-    rows = np.flatnonzero((goal.first == model) | (goal.second == model)).tolist()
-    for row in rows:
-        last = max(last, int(fold.decided_at[row]))
-        if goal.single[row]:
-            continue
-        is_first = bool(goal.first[row] == model)
-        if is_first:
-            second = goal.second[row]
-        else:
-            second = goal.first[row]
-        other = names[int(second)]
-        if comparison.lost[row]:
-            last = max(last, int(fold.progress[row]))
-            evidence["lost"].append(other)
-        elif goal.claimed[row] and not fold.undecided[row]:
-            found = _FAILED
-            if fold.verdict[row] == VerdictCode.BETTER:
-                found = _CLAIMS
-            if is_first:
-                role = found[0]
-            else:
-                role = found[1]
-            evidence.setdefault(role, []).append(other)
-            evidence["within"] = spec.scale[1] * float(goal.claim[row])
-        elif not fold.undecided[row]:
-            called = "separated"
-            if fold.verdict[row] == VerdictCode.TIE:
-                called = "tied"
-            evidence[called].append(other)
-        else:
-            kinds = _CLAIMS
-            if not is_first:
-                kinds = _CLAIMS[::-1]
-            for side, kind in enumerate(kinds):
-                if fold.enough_at[side, row] >= 0:
-                    last = max(last, int(fold.enough_at[side, row]))
-                    evidence.setdefault(kind, []).append(other)
-                    evidence["within"] = spec.stopping.equivalence
-    step = last
-    if rows and not last:  # one that the goal does not name was needed at no time
-        step = comparison.reached
-    if comparison.answers.determinism.done(model):
-        evidence |= {"exact": True, "questions": spec.questions}
-    return Decision("retired", (names[model],), "retired", step, trials, evidence=evidence)
-
-
 def stop_decision(comparison: SessionContrasts, verdict: StopVerdict, trials: int) -> Decision:
     """Return the decision that the session stops."""
     read = comparison.fold.progress

@@ -15,7 +15,6 @@ from adaptive_eval.core.evidence import (
     StopVerdicts,
     account_evidence,
     pair_decision,
-    retirement,
     stop_decision,
 )
 from adaptive_eval.core.forecast import Forecasts
@@ -256,12 +255,14 @@ class Session:
         """
         if not self.comparison.contrasts.stops:
             return
-        active = set(self.comparison.members)
-        for model, retired in enumerate(self.states.retired):
-            idle = model not in active and model not in self.states.stopped
-            if idle and not retired:
-                self.decisions.append(retirement(self.comparison, model, self.budget.completed))
-            self.states.retired[model] = idle
+        stopped = {self.spec.names[model] for model in self.states.stopped}
+        for one in self.comparison.retired:
+            if one.models[0] not in stopped:
+                self.decisions.append(replace(one, trials=self.budget.completed))
+        self.comparison.retired.clear()
+        without = self.states.stopped.keys() | self.comparison.members
+        for model in range(len(self.spec.models)):
+            self.states.retired[model] = model not in without
         if not self.comparison.fold.needed.any():
             self._stop(self._verdicts.conclusion())
         elif not self._replaying and (verdict := self._verdicts.stays_open()):

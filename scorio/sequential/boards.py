@@ -134,7 +134,7 @@ class Board:
         self.margin = margin
         self.alpha = levels.alpha
         self.courses = Courses(answers, contrasts, rule, levels, margin)
-        self.fold = Fold(contrasts.measured, levels, self._needed, contrasts.claimed)
+        self.fold = Fold(contrasts.measured, levels, self._needed, contrasts.claimed, self._note_needed)
         self.latest = self.fold.latest
         on_clusters = ~contrasts.single & any(names is not None for names in answers.clusters)
         bet = self.courses.bets | on_clusters | (self.courses.bet_place >= 0)
@@ -233,7 +233,6 @@ class Board:
         """Drop the undecided contrasts of a model that will get no more answers."""
         self._gone.add(model)
         self.fold.drop((self.contrasts.first == model) | (self.contrasts.second == model))
-        self._note_needed()
 
     # ------------------------------------------------------------------ looking
 

@@ -187,6 +187,8 @@ class Fold:
         From this fold to the contrasts that the goal still needs.
     claimed : ndarray of bool, shape (P,), optional
         Contrasts that are claims; by default none.
+    changed : callable, optional
+        Called whenever `needed` was asked again, at its moment of the log.
 
     Attributes
     ----------
@@ -210,6 +212,7 @@ class Fold:
         levels: Levels,
         needed: Callable[[Fold], Bools],
         claimed: Bools | None = None,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         contrasts = measured.size
         self.levels = levels
@@ -227,6 +230,7 @@ class Fold:
         else:
             self._claimed = claimed
         self._needed = needed
+        self._changed = changed
         self.needed = needed(self)
 
     @property
@@ -261,6 +265,7 @@ class Fold:
     def update_needed(self) -> None:
         """Ask the goal again which contrasts it needs."""
         self.needed = self._needed(self)
+        self._changed()
 
     def drop(self, rows: Bools) -> None:
         """Drop undecided contrasts: they get no more answers."""

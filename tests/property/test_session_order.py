@@ -134,17 +134,37 @@ def open_pairs(session):
     return [(one.first, one.second, one.trials_each, one.questions, one.evidence) for one in pairs]
 
 
+def retired(session):
+    """Return when and why each model was last found to need no trial."""
+    return {one.models: (one.step, one.evidence) for one in session.decisions if one.kind == "retired"}
+
+
+ALIKE = [0.6, 0.5, 0.5, 0.45]
+
+
 @pytest.mark.parametrize(
-    ("goal", "seed", "share", "reason"),
-    [("top-k", 12, None, "resolved"), ("top-k", 16, None, "resolved"), ("ranking", 9, 3, "lost")],
+    ("goal", "seed", "share", "reason", "means"),
+    [
+        ("top-k", 12, None, "resolved", MEANS),
+        ("top-k", 16, None, "resolved", MEANS),
+        ("top-k", 10, None, "resolved", ALIKE),
+        ("top-k", 11, None, "resolved", ALIKE),
+        ("ranking", 9, 3, "lost", MEANS),
+    ],
 )
-def test_pairs_that_stay_open_are_read_to_one_step_however_the_log_is_batched(goal, seed, share, reason):
-    """Of what comes with the last call, or after it, nothing is read; a stop is made where it was."""
-    spec = replace(make_spec(4, 20, max_passes=30, k=2, equivalence=0.2, goal=goal), seed=seed)
+def test_pairs_that_stay_open_are_read_to_one_step_however_the_log_is_batched(
+    goal, seed, share, reason, means
+):
+    """Of what comes with the last call, or after it, nothing is read; a stop is made where it was.
+
+    Of models that are alike some are not needed for a while, and again later.
+    """
+    margin = 0.2 if means is MEANS else 0.3
+    spec = replace(make_spec(4, 20, max_passes=30, k=2, equivalence=margin, goal=goal), seed=seed)
     batches = []
     live = drive(
         Session(spec),
-        coin(MEANS),
+        coin(means),
         slots=9,
         rng=np.random.default_rng(seed),
         log=batches,
@@ -158,6 +178,7 @@ def test_pairs_that_stay_open_are_read_to_one_step_however_the_log_is_batched(go
         again = Session(spec)
         again.replay(log[start : start + size] for start in range(0, len(log), size))
         assert open_pairs(again) == found
+        assert retired(again) == retired(live)
         assert again.stopped.reason == reason
 
 
