@@ -104,6 +104,7 @@ def deciding_settings(config: RunConfig) -> dict[str, Any]:
     found = {f"stopping.{name}": value for name, value in stopping.items()}
     found |= {"goal": data["goal"], "overall": data["overall"], "references": data["references"]}
     found["on.discarded"] = list(config.on.discarded)
+    found["on.copies"] = config.on.copies
     for task, section in zip(config.tasks, data["tasks"], strict=True):
         found[f"tasks[{task.name}].weight"] = section["weight"]
         found[f"tasks[{task.name}].rubric.weights"] = list(task.rubric.category_weights)

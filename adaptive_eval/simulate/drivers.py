@@ -163,6 +163,7 @@ class _LockstepRun:
             float(steps),
             _reason(comparison),
             self.exhausted,
+            self.stream.limit.copy(),
         )
 
 
@@ -311,6 +312,7 @@ def run_events(
         time,
         reason,
         run.exhausted,
+        stream.limit.copy(),
     )
 
 

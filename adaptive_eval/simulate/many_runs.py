@@ -302,7 +302,7 @@ def collected(spec: SessionSpec, truth: Floats, runs: list[RunOutcome], one_by_o
     drawn = [gap_of(run.truth) for run in runs if run.truth is not None]
     pairs = [sides(spec, goal, row) for row in range(gap.size)]
     stacked: dict[str, Any] = {}
-    for name in ("verdict", "decided_at", "trials", "score", "steps", "time", "exhausted"):
+    for name in ("verdict", "decided_at", "trials", "score", "steps", "time", "exhausted", "limit"):
         stacked[name] = np.stack([getattr(run, name) for run in runs])
     stacked["score"] = to_score_units(spec, stacked["score"])
     drawn_gap = np.stack(drawn) if drawn else None

@@ -167,7 +167,7 @@ def figures(
     by_margin = work.unlimited(answers, margins, f"{count} margin{'s' * (count > 1)}")
     for margin, whole in zip(margins, by_margin, strict=True):
         yield Figure("rows", work.row("round-robin", margin, work.limited(whole)))
-        yield Figure("rows", work.row("uniform", margin, work.limited(_uniform(whole))))
+        yield Figure("rows", work.row("uniform", margin, work.limited(whole.uniform)))
     for budget in _budget_table(by_margin[0]):
         yield Figure("budgets", budget)
     yield Figure("safe_budget", (safe_budget(by_margin[0]), _resolved(by_margin[0])))
@@ -293,12 +293,6 @@ def median_interval(values: Ints, confidence: float = 0.95) -> tuple[float, floa
     place = int(outside[-1])
     ordered = np.sort(values)
     return float(ordered[place]), float(ordered[count - 1 - place])
-
-
-def _uniform(result: SimulationResult) -> SimulationResult:
-    """Return the same runs with all models asked up to the stop, as policy uniform does."""
-    trials = np.repeat(result.steps[:, None], result.trials.shape[1], axis=1)
-    return replace(result, trials=trials)
 
 
 def _budget_table(result: SimulationResult) -> tuple[tuple[float, Rate, float], ...]:

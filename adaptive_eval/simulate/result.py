@@ -1,7 +1,9 @@
 """Results of many simulated runs: errors with their intervals, verdicts, trials, time."""
 
+from __future__ import annotations
+
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -108,6 +110,8 @@ class SimulationResult:
         Why each run stopped.
     exhausted : ndarray of bool, shape (R, L)
         Models whose recorded trials ran out.
+    limit : ndarray of int64, shape (R, L)
+        Trials after which the answers of each model run out; beyond any number if they never do.
     one_by_one : bool
         Whether the runs had a look after every step, with nothing in flight beyond it.
     drawn_gap : ndarray of float, shape (R, P), optional
@@ -127,6 +131,7 @@ class SimulationResult:
     time: Floats
     reason: tuple[StopReason, ...]
     exhausted: Bools
+    limit: Ints
     one_by_one: bool
     drawn_gap: Floats | None = None
 
@@ -210,6 +215,11 @@ class SimulationResult:
         return np.asarray(self.trials.sum(axis=1))
 
     @property
+    def uniform(self) -> SimulationResult:
+        """The same runs with all models asked up to the stop, as far as there are answers."""
+        return replace(self, trials=np.minimum(self.steps[:, None], self.limit))
+
+    @property
     def uniform_total(self) -> Ints:
         """Trials that each run would have taken with uniform allocation up to the stop, shape (R,).
 
@@ -222,7 +232,7 @@ class SimulationResult:
         """
         if not self.one_by_one:
             raise ValueError("with trials in flight, the uniform policy must be simulated by itself")
-        return np.asarray(self.steps * len(self.models))
+        return np.asarray(self.uniform.total)
 
     def trials_quantile(self, level: float) -> float:
         """Return a quantile of the trials per run."""
@@ -323,6 +333,8 @@ class RunOutcome:
         Why it stopped.
     exhausted : ndarray of bool, shape (L,)
         Models whose recorded answers ran out while they were needed.
+    limit : ndarray of int64, shape (L,)
+        Trials after which the answers of each model run out.
     truth : ndarray of float, shape (L,), optional
         True scores, in score units, if they are drawn for every run.
     """
@@ -335,6 +347,7 @@ class RunOutcome:
     time: float
     reason: StopReason
     exhausted: Bools
+    limit: Ints
     truth: Floats | None = None
 
 

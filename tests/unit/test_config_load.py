@@ -357,6 +357,7 @@ def test_only_a_change_of_what_a_trial_is_is_told(place, value, words):
     ("place", "value", "setting"),
     [
         ("on", {"discarded": ["killed"]}, "on.discarded"),
+        ("on", {"copies": "independent"}, "on.copies"),
         ("stopping", {"confidence": 0.9}, "stopping.confidence"),
         ("goal", {"kind": "top-k", "k": 1}, "goal"),
         ("models.0.deterministic", True, "models[a].deterministic"),

@@ -37,9 +37,18 @@ from scorio.sequential.trial_sequence import RunSequence
 COINS = BiasedCoins((0.85, 0.55, 0.3))
 
 
-def test_uniform_total_is_what_the_uniform_policy_takes():
-    adaptive = simulate(bounded_spec(), COINS, 6, seed=3, in_flight=1, workers=1)
-    uniform = simulate(bounded_spec(policy="uniform"), COINS, 6, seed=3, in_flight=1, workers=1)
+def uneven_answers():
+    """Return recorded answers of which the worst model has few."""
+    recorded = recorded_coins((0.85, 0.55, 0.1), questions=30, trials=40)
+    categories = recorded.categories.copy()
+    categories[2, :, 2:] = -1
+    return RecordedAnswers(replace(recorded, categories=categories))
+
+
+@pytest.mark.parametrize("answers", [COINS, uneven_answers()], ids=["coins", "uneven"])
+def test_uniform_total_is_what_the_uniform_policy_takes(answers):
+    adaptive = simulate(bounded_spec(), answers, 6, seed=3, in_flight=1, workers=1)
+    uniform = simulate(bounded_spec(policy="uniform"), answers, 6, seed=3, in_flight=1, workers=1)
     assert np.array_equal(adaptive.verdict, uniform.verdict)
     assert np.array_equal(adaptive.uniform_total, uniform.total)
     assert np.all(adaptive.total <= uniform.total)
@@ -263,6 +272,7 @@ def make_result(verdict, gap, **parts):
         "time": np.full(runs, 40.0),
         "reason": ("resolved",) * runs,
         "exhausted": np.zeros((runs, 2), dtype=bool),
+        "limit": np.full((runs, 2), 1000),
         "one_by_one": True,
         **parts,
     }
@@ -298,8 +308,8 @@ def test_interval_covers_at_least_as_often_as_it_says():
 
 
 def test_uniform_walks_everyone_to_the_stop():
-    result = make_result([[1], [0]], gap=[0.1], steps=np.array([40, 7]))
-    assert result.uniform_total.tolist() == [80, 14]
+    result = make_result([[1], [0]], gap=[0.1], steps=np.array([40, 7]), limit=np.array([[40, 31], [9, 9]]))
+    assert result.uniform_total.tolist() == [71, 14]
     in_flight = make_result([[1]], gap=[0.1], one_by_one=False)
     with pytest.raises(ValueError, match="must be simulated by itself"):
         _ = in_flight.uniform_total
