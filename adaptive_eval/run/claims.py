@@ -19,7 +19,7 @@ from adaptive_eval.core.goals import AllDecided, Goal
 from adaptive_eval.core.label_record import LABELS
 from adaptive_eval.core.results import FIXED, PairResult, Results, RunForecast
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import AllocationSpec, SessionSpec
+from adaptive_eval.core.spec import AllocationSpec, GoalSpec, SessionSpec
 from adaptive_eval.errors import Coded, UsageError
 from adaptive_eval.interop.found import IMPORTED
 from adaptive_eval.store.reader import RunReader
@@ -254,13 +254,21 @@ def _session(spec: SessionSpec, claims: Sequence[Asked], together: int) -> Sessi
     if scores and any(spec.own_rounds):
         spec = replace(spec, allocation=AllocationSpec(spec.allocation.models, "schedule"))
     if scores:  # a score near the number is no verdict on the claim
-        spec = replace(spec, stopping=replace(spec.stopping, equivalence=None))
+        goal_of_run = _with_margin(spec.goal, spec.stopping.equivalence)
+        spec = replace(spec, goal=goal_of_run, stopping=replace(spec.stopping, equivalence=None))
     goal = Goal(
         first, second, value, np.full(rows.size, np.nan), margin, AllDecided(rows, "claims"), stops=False
     )
     alone = spec.levels(spec.rule(), together, together)
     levels = Levels(family("holm"), family("pair"), together, alone.level, alone.alpha, claimed=together)
     return Session(spec, asked=(goal, levels))
+
+
+def _with_margin(goal: GoalSpec, equivalence: float | None) -> GoalSpec:
+    """Return a goal whose claims have the margin of ties as their own, where they name none."""
+    if goal.kind == "not-worse" and goal.margin is None:
+        return replace(goal, margin=equivalence)
+    return replace(goal, goals=tuple(_with_margin(part, equivalence) for part in goal.goals))
 
 
 def _claim(claim: Asked, pair: PairResult, results: Results, ahead: RunForecast | None) -> Claim:

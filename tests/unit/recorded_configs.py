@@ -21,7 +21,6 @@ from adaptive_eval.build.model_clients import (
 )
 from adaptive_eval.build.session_spec import as_configured, deadlines_of
 from adaptive_eval.config.load_config import config_from_data, parse_config
-from adaptive_eval.config.run_config import difference
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.stored_spec import spec_to_json
 from adaptive_eval.run.disk import forecast
@@ -57,7 +56,7 @@ CONFIGS: Options = {
     "stored": ("none", "file", "prior"),
     "on": ("usual", "missing", "redraw", "independent"),
     "spend": ("trials", "time", "tokens", "usd"),
-    "models": ("three", "two", "one"),
+    "models": ("three", "two", "one", "varied"),
     "chosen": ("all", "shuffled", "limited", "filtered"),
     "shots": ("none", "two", "of-file"),
 }  # fmt: skip
@@ -189,7 +188,7 @@ ON: Mapping[str, Mapping[str, Any]] = {
 
 def models_of(case: Case) -> Iterator[dict[str, Any]]:
     """Yield the models of a case."""
-    for place, name in enumerate(NAMES[: {"one": 1, "two": 2, "three": 3}[case["models"]]]):
+    for place, name in enumerate(NAMES[: {"one": 1, "two": 2}.get(case["models"], 3)]):
         model: dict[str, Any] = {"name": name, "endpoints": ["http://one/v1"], "api": case["api"]}
         if place == 2:
             model |= {"endpoints": ["http://two/v1", "http://more/v1"], "model": "big/poor"}
@@ -229,6 +228,9 @@ def models_of(case: Case) -> Iterator[dict[str, Any]]:
         elif case["own"] == "time":
             model |= {"budget": {"wall_clock": 600 + place}, "timeout": {"total": "2m"}}
         yield {**model, "sampling": sampling}
+    if case["models"] == "varied":
+        yield {"variants": {"of": "poor", "system": ["plain.txt", "Count twice."], "top_p": [0.5, 0.9]}}
+        yield {"variants": {"of": "fair", "temperature": [0.4, 0.8], "extra_body": {"min_p": 0.1}}}
 
 
 def tasks_of(case: Case) -> Iterator[dict[str, Any]]:
@@ -321,7 +323,8 @@ def run_facts(built: PreparedRun) -> Iterator[str]:
     servers = {url: one.model_dump() for url, one in server_limits(config, pools).items()}
     yield f"servers {digest(servers.items())} room={text(concurrency_within(config, 50))}"
     yield plain_fact("deadlines", asdict(deadlines_of(config)))
-    yield f"identity {digest(difference({}, built.identity))} judged {digest(difference({}, built.judging))}"
+    stored = [json.dumps(one, sort_keys=True) for one in (built.identity, built.judging)]
+    yield f"identity {digest(stored[:1])} judged {digest(stored[1:])}"
     need = forecast(built, folder() / "none")
     codes = sorted(getattr(one, "code", "") for one in Session(built.spec).results().warnings)
     room = "" if need is None else f" disk={text([need.trials, need.per_trial])}"

@@ -40,14 +40,17 @@ from crossed_options import (
     spec_of,
 )
 from recorded_boards import OF_BOARDS
+from recorded_claims import CLAIMS, CLAIMS_REFUSED, claim_facts
 from recorded_comparisons import COMPARISONS
 from recorded_configs import CONFIGS, CONFIGS_REFUSED, config_facts
 from recorded_engines import ENGINES, ENGINES_REFUSED, engine_facts
 from recorded_exports import EXPORTS, EXPORTS_REFUSED, export_facts
 from recorded_graders import GRADERS, GRADERS_REFUSED, grader_facts
 from recorded_imports import IMPORTS, IMPORTS_REFUSED, import_facts
+from recorded_mimics import MIMICS, MIMICS_REFUSED, mimic_facts
 from recorded_mistakes import MISTAKES, places_of_mistakes
 from recorded_plans import PLANS, PLANS_REFUSED, RULES, RULES_REFUSED, plan_facts, rule_facts
+from recorded_replies import REPLIES, REPLIES_REFUSED, reply_facts
 from recorded_restarts import RESTARTS, RESTARTS_REFUSED, restart_facts
 from recorded_runs import RUNS, RUNS_REFUSED, run_facts
 from recorded_scores import SCORES, SCORES_REFUSED, score_facts
@@ -538,6 +541,9 @@ OF_COURSES: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] =
     "scores": (SCORES, SCORES_REFUSED, score_facts),
     "structures": (STRUCTURES, STRUCTURES_REFUSED, structure_facts),
     "engines": (ENGINES, ENGINES_REFUSED, engine_facts),
+    "replies": (REPLIES, REPLIES_REFUSED, reply_facts),
+    "mimics": (MIMICS, MIMICS_REFUSED, mimic_facts),
+    "claims": (CLAIMS, CLAIMS_REFUSED, claim_facts),
 }
 """What is crossed: options, what is refused, and what a case leads to."""
 OF_CONFIGS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 import run_examples as runs
@@ -167,7 +167,7 @@ def stored(case: Case, folder: Path, name: str = "run", **changes: Any) -> Path:
 def earlier_run(scores: str, tasks: str, lost: str) -> Path:
     """Return a run that is a reference or a prior of others, and its folder."""
     case = {name: values[0] for name, values in RUNS.items()}
-    folder = Path(_EARLIER.name) / f"{scores}-{tasks}-{lost}"
+    folder = Path(mkdtemp(dir=_EARLIER.name))
     case |= {"scores": scores, "tasks": tasks, "lost": lost, "stored": "none"}
     run = stored(case, folder, "old", names=PAST, budget={"trials": 100})
     runs.printed("export", run, "--out", folder / "old.csv")

@@ -49,6 +49,8 @@ CALLED = {
     "both": (("weather", OSLO), ("weather", ROME)),
     "back": (("weather", ROME), ("weather", OSLO)),
     "twice": (("weather", OSLO), ("weather", OSLO)),
+    "twice and another": (("weather", OSLO), ("weather", OSLO), ("weather", ROME)),
+    "another between": (("weather", OSLO), ("weather", ROME), ("weather", OSLO)),
     "three": (("weather", ROME), ("now", {}), ("weather", OSLO)),
     "apart": (("weather", OSLO), ("now", {}), ("weather", ROME)),
     "both and more": (("weather", {**OSLO, "days": 2}), ("weather", {**ROME, "days": 3})),
