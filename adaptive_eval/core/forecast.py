@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import SessionContrasts
 from adaptive_eval.core.budget import PICODOLLARS, Account, Budget
 from adaptive_eval.core.foresight import READ_TOGETHER
-from adaptive_eval.core.goals import AllOf, BestK, Condition, sides
+from adaptive_eval.core.goals import AllOf, BestK, Condition, claimed_margin, contrast_kind, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, PairForecast, Range, RunForecast, StopVerdict
 from scorio.arrays import Bools, Floats, Ints
@@ -139,7 +139,13 @@ def _of_pairs(
     ranges = np.quantile(asked[:, None] * further, QUANTILES, axis=1).T.tolist()
     decided = np.isfinite(steps).mean(axis=1).tolist()
     return tuple(
-        PairForecast(*sides(spec, goal, row), chance, Range(*trials))
+        PairForecast(
+            *sides(spec, goal, row),
+            chance,
+            Range(*trials),
+            contrast_kind(goal, row),
+            claimed_margin(spec, goal, row),
+        )
         for row, chance, trials in zip(rows.tolist(), decided, ranges, strict=True)
     )
 

@@ -266,6 +266,13 @@ def contrast_kind(goal: Contrasts, row: int) -> ContrastKind:
     return "pair"
 
 
+def claimed_margin(spec: SessionSpec, goal: Goal, row: int) -> float | None:
+    """Return the margin of a claim in score units; None of any other contrast."""
+    if goal.claimed[row]:
+        return float(spec.scale[1] * goal.claim[row])
+    return None
+
+
 def sides(spec: SessionSpec, goal: Goal, row: int) -> tuple[str, str]:
     """Return the two sides of a contrast as text: two models, or a model and a number or width.
 

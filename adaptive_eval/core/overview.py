@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import SessionAnswers, SessionContrasts
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.discarded import discard_warnings
-from adaptive_eval.core.goals import Goal, contrast_kind, rank_ranges, sides
+from adaptive_eval.core.goals import Goal, claimed_margin, contrast_kind, rank_ranges, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.references import reference_warnings
@@ -331,7 +331,6 @@ def pair_results(
     first = goal.first.tolist()
     second = goal.second.tolist()
     single = goal.single.tolist()
-    margins = shown_where(goal.claimed, spec.scale[1] * goal.claim).tolist()
     rows = []
     for row, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
         if single[row]:
@@ -341,7 +340,7 @@ def pair_results(
         found: dict[str, Any] = dict(zip(columns, values, strict=True))
         found["verdict"] = VERDICTS[verdicts[row]]
         found["kind"] = contrast_kind(goal, row)
-        found["margin"] = margins[row]
+        found["margin"] = claimed_margin(spec, goal, row)
         rows.append(PairResult(*pair, **found))
     return rows
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from adaptive_eval.core.results_table import Columns, ResultsTable, columns_of, frame_of
 from adaptive_eval.errors import Coded, codes_of
@@ -181,6 +181,29 @@ class PairResult:
     margin: float | None = None
     evidence_beyond: bool = False
 
+    @property
+    def key(self) -> ContrastKey:
+        """What tells this contrast from all others of a run."""
+        return contrast_key(self.kind, self.first, self.second, self.margin)
+
+
+ContrastKey: TypeAlias = tuple[str, str, str, float | None]
+
+
+def contrast_key(kind: str, first: str, second: str, margin: float | None) -> ContrastKey:
+    """Return what tells a contrast from all others of a run: of a pair, either model may come first.
+
+    Examples
+    --------
+    >>> contrast_key("pair", "b", "a", None) == contrast_key("pair", "a", "b", None)
+    True
+    >>> contrast_key("not-worse", "b", "a", 0.1)
+    ('not-worse', 'b', 'a', 0.1)
+    """
+    if kind == "pair" and second < first:
+        first, second = second, first
+    return kind, first, second, margin
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -295,12 +318,19 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class PairForecast:
-    """One open pair: probability that it is called before the cap, and trials (of both) until then."""
+    """One open contrast: probability that it is called before the cap, and trials (of both) until then."""
 
     first: str
     second: str
     resolved: float
     trials: Range
+    kind: ContrastKind = "pair"
+    margin: float | None = None
+
+    @property
+    def key(self) -> ContrastKey:
+        """That of the contrast that it is about."""
+        return contrast_key(self.kind, self.first, self.second, self.margin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,11 +63,8 @@ def pair_rows(pairs: Sequence[PairResult], results: Results, digits: int = 3) ->
         forecasts = results.forecast.pairs
     else:
         forecasts = ()
-    ahead = {frozenset((one.first, one.second)): one for one in forecasts}
-    return [
-        PairRow(pair, results.equivalence, ahead.get(frozenset((pair.first, pair.second))), digits)
-        for pair in pairs
-    ]
+    ahead = {one.key: one for one in forecasts}
+    return [PairRow(pair, results.equivalence, ahead.get(pair.key), digits) for pair in pairs]
 
 
 def _share(part: float | None) -> str:

@@ -159,8 +159,11 @@ def comparison_data(comparison: RunChanges) -> dict[str, Any]:
 
 
 def _pair_data(one: PairChange) -> dict[str, Any]:
+    seen = one.after or one.before
     before, after = one.before and one.before.verdict, one.after and one.after.verdict
-    return picked(one, "first second before after change", before=before, after=after, change=one.kind)
+    facts = {"kind": seen and seen.kind, "margin": seen and seen.margin}
+    keys = "first second kind margin before after change"
+    return picked(one, keys, before=before, after=after, change=one.kind, **facts)
 
 
 def _run_data(summary: RunSummary) -> dict[str, Any]:

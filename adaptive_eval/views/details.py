@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from adaptive_eval.config.document import read_document
-from adaptive_eval.core.results import FIXED, Results, from_json
+from adaptive_eval.core.results import FIXED, ContrastKey, Results, contrast_key, from_json
 from adaptive_eval.errors import without_home
 from adaptive_eval.store.reader import RunReader, spread
 from adaptive_eval.store.records import SnapshotRecord, TargetLookup
@@ -60,9 +60,9 @@ class Moment:
     trials: int
     tokens: int
     usd: float | None
-    # by name, and by both names
+    # by name, and by the key of the contrast
     models: Mapping[str, ScorePoint]
-    pairs: Mapping[tuple[str, str], PairPoint]
+    pairs: Mapping[ContrastKey, PairPoint]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def moment_of(snapshot: SnapshotRecord) -> Moment:
 
 
 def _nearest(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    contrasts = [pair for pair in pairs if pair.get("kind") != "width"]
+    contrasts = [pair for pair in pairs if pair["kind"] != "width"]
     if len(contrasts) <= _PAIRS_KEPT:
         return contrasts
     still_open = [pair for pair in contrasts if pair["verdict"] == "open"]
@@ -241,9 +241,9 @@ def _share(pair: dict[str, Any]) -> float:
     return evidence / threshold if evidence and threshold else 0.0
 
 
-def _point(pair: dict[str, Any]) -> tuple[tuple[str, str], PairPoint]:
-    is_open = pair["verdict"] == "open"
-    return (pair["first"], pair["second"]), PairPoint(pair["evidence"], pair["threshold"], is_open)
+def _point(pair: dict[str, Any]) -> tuple[ContrastKey, PairPoint]:
+    key = contrast_key(pair["kind"], pair["first"], pair["second"], pair["margin"])
+    return key, PairPoint(pair["evidence"], pair["threshold"], pair["verdict"] == "open")
 
 
 def _course(reader: RunReader, results: Results) -> list[Moment]:

@@ -128,7 +128,11 @@ _FAMILIES: dict[str, tuple[type[GaugeMetricFamily | CounterMetricFamily], str, s
     "model_waits": (_GAUGE, "model other", "1 if a model waits for another's answers."),
     "model_state": (_GAUGE, "model state", "1 for the state that the model is in."),
     "pairs": (_GAUGE, "verdict", "Pairs by verdict."),
-    "pair_progress": (_GAUGE, "first second", "How near an open pair is to any verdict, from 0 to 1."),
+    "pair_progress": (
+        _GAUGE,
+        "first second kind margin",
+        "How near an open pair is to any verdict, from 0 to 1.",
+    ),
     "forecast_resolved": (_GAUGE, "", "Probability that all pairs are resolved in budget."),
     "forecast_trials": (_GAUGE, "quantile", "Further trials: median and 80 % interval."),
     "forecast_tokens": (_GAUGE, "quantile", "Further tokens: median and 80 % interval."),
@@ -181,7 +185,9 @@ def _figures(
         yield "pairs", (verdict,), verdicts[verdict]
     for pair in results.pairs:
         if pair.verdict == "open":
-            yield "pair_progress", (pair.first, pair.second), open_pair(pair).nearness
+            margin = "" if pair.margin is None else f"{pair.margin:g}"
+            contrast = (pair.first, pair.second, pair.kind, margin)
+            yield "pair_progress", contrast, open_pair(pair).nearness
     if results.forecast is not None:
         yield from _ahead(results.forecast)
     for endpoint in endpoints:

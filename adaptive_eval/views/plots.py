@@ -394,9 +394,9 @@ def _evidence(summary: RunSummary, moments: Sequence[Moment], trials: Sequence[i
     wanted = [*(one.pair for one in summary.open_pairs), *latest]
     courses = {}
     for pair in [pair for pair in wanted if pair.kind != "width"][:LINES]:
-        points = _until_called([_of(moment, pair) for moment in moments])
+        points = _until_called([moment.pairs.get(pair.key) for moment in moments])
         if any(point.score is not None for point in points):
-            courses[f"{pair.first} − {pair.second}"] = points
+            courses[_difference(pair)] = points
     thresholds = list(map(_threshold, moments))
     highest = max((value for value in thresholds if value is not None), default=0.0)
     if not courses or highest <= 0:
@@ -418,8 +418,12 @@ def _threshold(moment: Moment) -> float | None:
     return max((one.threshold for one in moment.pairs.values()), default=None)
 
 
-def _of(moment: Moment, pair: PairResult) -> PairPoint | None:
-    return moment.pairs.get((pair.first, pair.second)) or moment.pairs.get((pair.second, pair.first))
+def _difference(pair: PairResult) -> str:
+    """Return the difference that is above 0 where `first` is called better, or its claim holds."""
+    words = f"{pair.first} − {pair.second}"
+    if pair.margin is not None:
+        words += f" + {pair.margin:g}"
+    return words
 
 
 def _until_called(points: Sequence[PairPoint | None]) -> list[ScorePoint]:

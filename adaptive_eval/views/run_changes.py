@@ -117,8 +117,8 @@ def _model(name: str, before: ModelResult | None, after: ModelResult | None, com
 
 
 def _pairs(before: RunSummary, after: RunSummary) -> tuple[PairChange, ...]:
-    one = {frozenset((pair.first, pair.second)): pair for pair in before.results.pairs}
-    two = {frozenset((pair.first, pair.second)): pair for pair in after.results.pairs}
+    one = {pair.key: pair for pair in before.results.pairs}
+    two = {pair.key: pair for pair in after.results.pairs}
     changes = []
     for key in {**two, **one}:
         old, new = one.get(key), two.get(key)

@@ -114,11 +114,14 @@ def agreement(first: Results, second: Results) -> float | None:
     """Return Kendall's τ_b between two rankings, over the models that both have scored."""
     from scorio.rank import kendall_tau_b
 
-    ranks = {line.model: line.rank for line in first.models if line.score is not None}
-    pairs = [(ranks[line.model], line.rank) for line in second.models if line.model in ranks]
-    if len(pairs) < 2:
+    ranks = [
+        {line.model: line.rank for line in results.models if line.score is not None}
+        for results in (first, second)
+    ]
+    both = [model for model in ranks[0] if model in ranks[1]]
+    if len(both) < 2:
         return None
-    before, after = zip(*pairs, strict=True)
+    before, after = ([ranking[model] for model in both] for ranking in ranks)
     return float(kendall_tau_b(before, after))
 
 

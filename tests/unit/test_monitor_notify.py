@@ -272,6 +272,9 @@ def updated(metrics, results, *, at=100.0, failing=False):
 
 def test_a_scrape_says_what_the_results_say():
     results = examples.midrun()
+    still_open = next(pair for pair in results.pairs if pair.verdict == "open")
+    claims = [replace(still_open, kind="not-worse", margin=margin) for margin in (0.1, 0.05)]
+    results = replace(results, pairs=(*results.pairs, *claims))
     with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
         updated(metrics, results, failing=True)
         samples = scraped(metrics)

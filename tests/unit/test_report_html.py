@@ -18,11 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_scripts import coin, drive, make_spec
 
+from adaptive_eval.core.results import PairForecast, Range
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.accounts import QuestionAccount, several_answers, suspect
+from adaptive_eval.views.columns import pair_rows
 from adaptive_eval.views.decision_sentences import describe
 from adaptive_eval.views.details import MOST, ScorePoint, WatchedCourse, moment_of
 from adaptive_eval.views.files import models_csv
@@ -31,10 +33,12 @@ from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.plots import HEIGHT, LINES, MATRIX, WIDTH, Axis, Plot, course_plots, pair_matrix
 from adaptive_eval.views.promises import promises
 from adaptive_eval.views.report_json import report_data
+from adaptive_eval.views.run_changes import compare
 from adaptive_eval.views.run_sentences import methods_words, outlook_phrases
-from adaptive_eval.views.score_tables import paper_latex, paper_markdown, tex
+from adaptive_eval.views.score_tables import agreement, paper_latex, paper_markdown, tex
 from adaptive_eval.views.summary import summary_at
 from adaptive_eval.views.trials import ApartExample
+from adaptive_eval.views.verdicts import flipped
 from scorio.eval import pass_at_k, pass_hat_k
 
 # The HTML report: one file that loads and runs nothing, whatever the run holds.
@@ -294,10 +298,53 @@ def test_a_moment_keeps_the_contrasts_that_evidence_decides_of_many_the_open_one
     pairs[3] = replace(pairs[3], verdict="better", evidence=5.0)
     measured = replace(one, first="m1", second="width 0.1", kind="width", evidence=3.0)
     moment = moment_of(examples.snapshot_of(replace(results, pairs=(*pairs, measured)), 1.0))
-    kept = {name for name, _ in moment.pairs}
-    assert kept == {f"m{place}" for place in (range(8) if number == 8 else range(30, 90))}
-    assert {second for _, second in moment.pairs} == {one.second}
-    assert moment.pairs["m5" if number == 8 else "m50", one.second].open
+    kept = {replace(one, first=f"m{place}").key for place in (range(8) if number == 8 else range(30, 90))}
+    assert set(moment.pairs) == kept
+    assert moment.pairs[replace(one, first="m5" if number == 8 else "m50").key].open
+
+
+def test_a_pair_and_claims_about_the_same_models_are_told_apart(summary):
+    results = examples.midrun()
+    pair = replace(results.pairs[0], verdict="open", kind="pair", evidence=0.5, threshold=4.0)
+    turned = {"first": pair.second, "second": pair.first}
+    kinds = [{}, *({"kind": "not-worse", "margin": margin} for margin in (0.1, 0.05))]
+    contrasts = [replace(pair, **kind, evidence=0.5 * place) for place, kind in enumerate(kinds, start=1)]
+    contrasts.append(replace(contrasts[1], **turned, evidence=2.0))
+    ahead = [
+        PairForecast(one.first, one.second, 0.1 * place, Range(1, 2, 3), one.kind, one.margin)
+        for place, one in enumerate(contrasts)
+    ]
+    ahead[0] = replace(ahead[0], **turned)  # of a pair, either model may come first
+    results = replace(results, pairs=tuple(contrasts), forecast=replace(examples.MORE, pairs=tuple(ahead)))
+    assert [row.ahead for row in pair_rows(results.pairs, results)] == ahead
+
+    moment = moment_of(examples.snapshot_of(results, 1.0))
+    view = runs.with_details(replace(summary, results=results), course=(moment, moment))
+    assert [moment.pairs[one.key].evidence for one in contrasts] == [0.5, 1.0, 1.5, 2.0]
+    (plot,) = (one for one in course_plots(view) if one.key == "evidence")
+    words = f"{pair.first} − {pair.second}"
+    back = f"{pair.second} − {pair.first} + 0.1"
+    assert [name for name, _, _ in plot.lines] == [back, f"{words} + 0.05", f"{words} + 0.1", words]
+
+    verdicts = ("better", "worse", "open", "better")
+    later = [replace(one, verdict=verdict) for one, verdict in zip(contrasts, verdicts, strict=True)]
+    later[0] = replace(flipped(later[0]), kind="pair")
+    changes = compare(view, replace(view, results=replace(results, pairs=tuple(later)))).pairs
+    assert [one.kind for one in changes] == ["settled", "settled", "same", "settled"]
+    assert [one.after.verdict for one in changes] == ["worse", "worse", "open", "better"]
+    assert changes[0].before == flipped(contrasts[0])
+    assert changes[1].before == contrasts[1]
+
+
+def test_rankings_agree_by_the_models_that_both_have_scored():
+    results = examples.midrun()
+    ranked = [replace(line, score=0.5, rank=rank) for rank, line in enumerate(results.models, start=1)]
+    first = replace(results, models=tuple(ranked))
+    turned = [replace(ranked[0], rank=2), replace(ranked[1], rank=1)]
+    rest = [replace(line, score=None) for line in ranked[2:]]
+    assert agreement(first, replace(results, models=(*turned, *rest))) == -1.0
+    assert agreement(replace(results, models=(*turned, *rest)), first) == -1.0
+    assert agreement(first, replace(results, models=(turned[0], *rest))) is None
 
 
 def test_its_last_moment_is_what_the_session_knew(summary, tmp_path):
@@ -308,7 +355,7 @@ def test_its_last_moment_is_what_the_session_knew(summary, tmp_path):
     for line in final.models:
         assert last.models[line.model] == (line.score, line.score_low, line.score_high)
     for pair in final.pairs:
-        point = last.pairs[pair.first, pair.second]
+        point = last.pairs[pair.key]
         assert (point.evidence, point.threshold) == (pair.evidence, pair.threshold)
 
 
