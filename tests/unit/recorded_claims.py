@@ -31,7 +31,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
 """The options of each kind of run."""
 PAIRS = {"sure": ("good:poor",), "false": ("poor:good",), "both": ("good:fair", "poor:fair")}
 SCORES = {"low": ("good:0.3",), "high": ("poor:0.9",), "all": ("good:0.5", "fair:0.55", "poor:0.05")}
-EACH = {"one": ("1 of 2",), "most": ("3 of 4",), "share": ("1 of 5", "--confidence", 0.8)}
+EACH = {"one": ("1 of 2",), "most": ("3 of 4",), "share": ("7 of 8", "--confidence", 0.7)}
 
 _FOLDER = TemporaryDirectory()
 

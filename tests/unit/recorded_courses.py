@@ -47,6 +47,7 @@ from recorded_engines import ENGINES, ENGINES_REFUSED, engine_facts
 from recorded_exports import EXPORTS, EXPORTS_REFUSED, export_facts
 from recorded_graders import GRADERS, GRADERS_REFUSED, grader_facts
 from recorded_imports import IMPORTS, IMPORTS_REFUSED, import_facts
+from recorded_judges import JUDGES, JUDGES_REFUSED, judge_facts
 from recorded_mimics import MIMICS, MIMICS_REFUSED, mimic_facts
 from recorded_mistakes import MISTAKES, places_of_mistakes
 from recorded_plans import PLANS, PLANS_REFUSED, RULES, RULES_REFUSED, plan_facts, rule_facts
@@ -544,6 +545,7 @@ OF_COURSES: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] =
     "replies": (REPLIES, REPLIES_REFUSED, reply_facts),
     "mimics": (MIMICS, MIMICS_REFUSED, mimic_facts),
     "claims": (CLAIMS, CLAIMS_REFUSED, claim_facts),
+    "judges": (JUDGES, JUDGES_REFUSED, judge_facts),
 }
 """What is crossed: options, what is refused, and what a case leads to."""
 OF_CONFIGS: Mapping[str, tuple[Options, Refused, Callable[[Case], list[str]]]] = {

@@ -134,7 +134,7 @@ def grader_facts(written: Case) -> list[str]:
         if case["criteria"] == "some":
             options["prompt"] = "{question} {target} {answer}: A, B or C?"
     if case["options"] == "bare":
-        options["extra_body"] = {"top_k": 1}
+        options["extra_body"] = {"top_k": 1, "temperature": 0.4}
     if case["budget"] != "none":
         options |= {"budget": BUDGETS[case["budget"]], "price": {"input": 1.0, "output": 2.0}}
     options |= {"shown": {"with_reasoning": True}, "kept": {"strip_reasoning": False}}.get(

@@ -84,8 +84,8 @@ def bad_config(case: Case) -> dict[str, Any]:
     """Return the config of a case."""
     goals: Mapping[str, Any] = {
         "unknown": "baseline=nobody", "top-three": "top-k=3", "off-scale": "threshold=4",
-        "too-wide": {"kind": "width", "width": 2.5}, "no-margin": "not-worse=a",
-        "far-claim": {"kind": "not-worse", "model": "c", "margin": 1.5}, "nested": "ranking and budget",
+        "too-wide": {"kind": "width", "width": 3.5}, "no-margin": "not-worse=a",
+        "far-claim": {"kind": "not-worse", "model": "c", "margin": 3.5}, "nested": "ranking and budget",
         "pairs": {"kind": "pairs", "pairs": [[*"ab"], [*"ba"], [*"cc"], ["a", "old"], ["old", "older"]]},
         "exact-kind": {"kind": "all", "goals": ["top-k=2", {"kind": "threshold", "value": 0.5}]},
     }  # fmt: skip

@@ -87,7 +87,7 @@ SAID = (
 )
 """What is said in the answers to four requests; a request for one answer gets the first."""
 ENDS = {
-    "mixed": ("length", "stop", "length"), "cut": ("length",) * 3,
+    "mixed": ("length", "stop", "length"), "cut": ("length", "max_tokens", "length"),
     "filtered": ("stop", "content_filter", "stop"), "aborted": ("abort", "stop", "error"),
 }  # fmt: skip
 TURNS = (

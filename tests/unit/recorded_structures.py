@@ -21,7 +21,8 @@ STRUCTURES: Options = {
 }
 """The options of scorers that read no running text; a part is one of the options of its kind."""
 STRUCTURES_REFUSED: Refused = (
-    ("kind", "letters checks", "part", "fifth sixth"),
+    ("kind", "letters", "part", "fifth sixth"),
+    ("kind", "checks", "part", "sixth"),
     ("kind", "letters", "rubric", "form"),
     ("rubric", "form", "kind", "calls"),
     ("ended", "cut", "truncated", "zero"),
@@ -94,7 +95,7 @@ TOKENS = (
 )  # fmt: skip
 OF_CHECKS: tuple[dict[str, Any], ...] = (
     {"by": "all"}, {"by": "any"}, {"by": "mean", "weights": {"city": 3, "json": 1, "words": 1}},
-    {"by": "mean", "right_from": 0.7},
+    {"by": "mean", "right_from": 0.7}, {"by": "mean", "range": (0.0, 1.0)},
 )  # fmt: skip
 PARTS: dict[str, Any] = {
     "city": {"kind": "contains", "ignore_case": False}, "json": {"kind": "json", "field": "city"},
@@ -163,7 +164,8 @@ def of_letters(case: Case, part: int) -> Any:
 
 def of_checks(case: Case, part: int) -> Any:
     ended = "length" if case["ended"] == "cut" else "stop"
-    scoring = scoring_of(case, "checks", {"parts": PARTS, **OF_CHECKS[part]})
+    parts = PARTS if part != 4 else {"words": {"kind": "f1", "range": (-1.0, 3.0)}}
+    scoring = scoring_of(case, "checks", {"parts": parts, **OF_CHECKS[part]})
     for target in ("Paris", "paris", "2"):
         question = Question("t", "q", target)
         found = [
