@@ -205,7 +205,8 @@ class _Work:
         """Return passes within which every run reaches a limit of the spec; None if there is no limit."""
         goal = make_goal(self.spec)
         # An open pair of two models needs both; models compared with a number or a reference need one.
-        pairs = ~(goal.single | goal.measured) & (goal.second < len(self.spec.models))
+        last = np.maximum(goal.first, goal.second)  # references come after the models
+        pairs = ~(goal.single | goal.measured) & (last < len(self.spec.models))
         least = 2 if pairs.all() else 1
         steps = []
         for costs, limit, parallel in self._limits():

@@ -16,7 +16,7 @@ from recorded_runs import RANGES, RUNS, stored
 
 EXPORTS: Options = {
     "form": ("csv", "parts", "lm-eval", "inspect", "eee"),
-    "scores": RUNS["scores"],
+    "scores": (*RUNS["scores"], "checks"),
     "tasks": RUNS["tasks"],
     "lost": RUNS["lost"],
     "on": RUNS["on"],
@@ -24,12 +24,14 @@ EXPORTS: Options = {
     "samples": RUNS["samples"],
     "noise": RUNS["noise"],
     "texts": ("kept", "left-out"),
-    "back": ("whole", "renamed", "fixed"),
+    "back": ("whole", "renamed", "fixed", "by-check"),
 }
 """The options of exports."""
 EXPORTS_REFUSED: Refused = (
     ("scores", "two-rubrics", "tasks", "one"),
     ("form", "lm-eval inspect eee", "texts", "left-out"),
+    ("scores", " ".join(RUNS["scores"]), "back", "by-check"),
+    ("form", "eee", "back", "by-check"),
 )
 
 
@@ -58,7 +60,9 @@ def facts_of_exports(case: Case, run: Path, folder: Path) -> Iterator[str]:
         return
     low, high = RANGES.get(case["scores"], (0.0, 1.0))
     given: list[object] = ["--range", f"{low},{high}"] if form in ("lm-eval", "inspect") and low else []
-    given += {"renamed": ["--rename", "fair=just"], "fixed": ["--fixed"]}.get(case["back"], [])
+    given += {
+        "renamed": ["--rename", "fair=just"], "fixed": ["--fixed"], "by-check": ["--metric", "check_value"],
+    }.get(case["back"], [])  # fmt: skip
     yield from written_facts("analyze", out, *given, "--json", "--write", folder / "again")
     if (folder / "again").exists():
         yield from stored_facts("again", folder / "again")

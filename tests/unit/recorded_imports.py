@@ -37,7 +37,7 @@ IMPORTS: Options = {
     "texts": ("own", "equal"),
     "files": ("one", "of-models", "of-tasks", "twice"),
     "tasks": ("two", "one"),
-    "groups": ("none", "column", "of-tasks"),
+    "groups": ("none", "column", "of-tasks", "nested"),
     "metrics": ("one", "several"),
     "named": ("plain", "renamed", "one-task", "by-name"),
     "scored": ("usual", "again", "right-from"),
@@ -52,6 +52,10 @@ IMPORTS_REFUSED: Refused = (
     ("tool", ONLY_RIGHT, "scores", "graded numbers range"),
     ("tool", " ".join({*IN_ONE, *APART} - {"table", "mapped", "archive"}), "scores", "categories"),
     ("tool", "archive", "groups", "column of-tasks"),
+    ("tool", " ".join({*IN_ONE, *APART} - {"lm-eval"}), "groups", "nested"),
+    ("groups", "nested", "scores", "categories"),
+    ("groups", "nested", "files", "of-models of-tasks"),
+    ("groups", "nested", "named", "one-task"),
     ("tool", "archive", "named", "by-name"),
     ("tool", "archive", "files", "of-tasks"),
     ("tool", "archive helm inspect wide openai promptfoo", "scored", "again"),
@@ -82,8 +86,8 @@ def options_of(case: Case) -> list[object]:
     columns = {}
     if case["tool"] == "mapped":
         columns = {**MAPPED, column_of(case): "grade.value", "rows": "deep.rows"}
-    if case["groups"] == "of-tasks" or (case["groups"] == "column" and case["tool"] != "table"):
-        columns["cluster"] = "task" if case["groups"] == "of-tasks" else "subject"
+    if case["groups"] != "none" and (case["groups"], case["tool"]) != ("column", "table"):
+        columns["cluster"] = {"of-tasks": "task", "nested": "group"}.get(case["groups"], "subject")
     if columns:
         given += ["--map", ",".join("=".join(pair) for pair in columns.items())]
     if case["scores"] == "range":

@@ -22,7 +22,8 @@ from crossed_options import Case, chance
 from pyarrow import parquet
 
 MODELS = {"oak": 0.9, "elm": 0.55, "ash": 0.2}
-SIZES = {"sums": 7, "roots": 4}
+SIZES = {"sums": 12, "roots": 5}
+"""Questions of the tasks; of 17 and more, a session repeats some early."""
 WEIGHTS = (-1.0, 0.0, 2.0)
 """What the categories are worth, where trials have categories."""
 
@@ -248,8 +249,9 @@ def lm_eval(case: Case, path: Path, answers: Sequence[Answer]) -> None:
             rows[-1]["scores"] = [each.worth for each in of_one]
     folder = path.parent / f"{path.name}.samples"
     jsonl(folder / f"samples_{first.task}_{date}.jsonl", rows)
-    groups = {"group_subtasks": {"all": list(SIZES), "half": [first.task]}, "versions": {first.task: 2.0}}
-    dumped(folder / f"results_{date}.json", {"model_name": first.model, **groups})
+    groups = {"all": list(SIZES), "half": [first.task], "other": ["cubes"], "whole": [*SIZES, "cubes"]}
+    about = {"model_name": first.model, "group_subtasks": groups, "versions": {first.task: 2.0}}
+    dumped(folder / f"results_{date}.json", about)
 
 
 def inspect(case: Case, path: Path, answers: Sequence[Answer]) -> None:

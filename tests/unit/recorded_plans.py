@@ -103,9 +103,11 @@ def folder() -> Path:
 _FILES = TemporaryDirectory()
 
 
-def outcomes(means: Mapping[str, float], *, uneven: bool = False, lost: float = 0.0) -> Iterator[str]:
-    """Yield the lines of a file of recorded outcomes."""
-    yield "model,task,question,repeat,category"
+def outcomes(
+    means: Mapping[str, float], *, uneven: bool = False, lost: float = 0.0, copied: float = 0.0
+) -> Iterator[str]:
+    """Yield the lines of a file of recorded outcomes; a share of the texts is the same at each repeat."""
+    yield "model,task,question,repeat,category" + ",text" * (copied > 0.0)
     for place, (model, mean) in enumerate(means.items()):
         for task, size in SIZES.items():
             for turn in range(5 * size):
@@ -114,7 +116,12 @@ def outcomes(means: Mapping[str, float], *, uneven: bool = False, lost: float = 
                 right = mean + 0.4 * (chance("hard", task, question) - 0.5)
                 if (uneven and place == 1 and repeat > 1 + question % 2) or chance("lost", key) < lost:
                     continue
-                yield f"{model},{task},q{question},{repeat},{int(chance('right', key) < right)}"
+                worth = int(chance("right", key) < right)
+                line = f"{model},{task},q{question},{repeat},{worth}"
+                if copied:
+                    said = (model, task, question, worth) if chance("copied", key) < copied else key
+                    line += "," + " ".join(f"{text(said)}{number}" for number in range(60)).replace(",", "-")
+                yield line
 
 
 def goal_of(name: str, low: float, unit: float) -> Any:
@@ -271,7 +278,7 @@ def facts_of_plan(plan: Mapping[str, Any]) -> Iterator[str]:
 # ---------------------------------------------------------------------------- a rule on coins and outcomes
 
 RULES: Options = {
-    "source": ("coins", "means", "outcomes", "uneven", "lost", "config"),
+    "source": ("coins", "means", "outcomes", "uneven", "lost", "copied", "config"),
     "goal": ("ranking", "top-two", "baseline", "claim", "threshold", "width", "best-and-width"),
     "rule": ("anytime", "exact", "zscore"),
     "margin": ("near", "none", "wide"),
@@ -292,7 +299,7 @@ RULES_REFUSED: Refused = (
     ("rule", "exact zscore", "questions", "rounds"),
     ("rule", "exact zscore", "goal", "claim"),
     ("rule", "exact", "goal", "threshold width best-and-width"),
-    ("rule", "exact", "source", "config outcomes uneven lost"),
+    ("rule", "exact", "source", "config outcomes uneven lost copied"),
     ("goal", "threshold", "questions", "rounds"),
     ("goal", "claim", "margin", "none"),
     ("goal", "top-two", "only", "two"),
@@ -301,13 +308,15 @@ RULES_REFUSED: Refused = (
     ("source", "config", "confidence", "low"),
 )
 MEANS = (0.45, 0.9, 0.1)
+RECORDED = ("outcomes", "uneven", "lost", "copied")
+"""Sources that are files of outcomes."""
 
 
 def rule_facts(written: Case) -> list[str]:
     """Return what simulated runs of a rule come to."""
     case = {name: written.get(name, values[0]) for name, values in RULES.items()}
     low, unit = (-1.0, 3.0) if case["weights"] == "graded" else (0.0, 1.0)
-    names = ("fair", "good") if case["source"] in ("outcomes", "uneven", "lost", "config") else ("m1", "m2")
+    names = ("fair", "good") if case["source"] in (*RECORDED, "config") else ("m1", "m2")
     level = f"threshold={low + 0.6 * unit}"
     goal = {
         "top-two": "top-k=2", "baseline": f"baseline={names[0]}", "claim": f"not-worse={names[1]}",
@@ -353,11 +362,15 @@ def source_of(case: Case, names: tuple[str, ...]) -> list[object]:
     """Return the options that say whose answers they are."""
     models = {"coins": ["--models", 2 + (case["only"] == "all"), "--questions", 7]}
     models["means"] = ["--means", ",".join(map(str, MEANS)), "--questions", 8]
-    if case["source"] not in ("outcomes", "uneven", "lost"):
+    if case["source"] not in RECORDED:
         return models.get(case["source"], [])
     file = folder() / f"{case['source']}.csv"
-    uneven, lost = case["source"] == "uneven", 0.08 * (case["source"] == "lost")
-    file.write_text("\n".join(outcomes(MODELS, uneven=uneven, lost=lost)), "utf-8")
+    of_source: Mapping[str, Any] = {
+        "uneven": {"uneven": True},
+        "lost": {"lost": 0.08},
+        "copied": {"copied": 0.5},
+    }
+    file.write_text("\n".join(outcomes(MODELS, **of_source.get(case["source"], {}))), "utf-8")
     only = ["--only", ",".join(names)] if case["only"] == "two" else []
     return ["--recorded", file, *only]
 

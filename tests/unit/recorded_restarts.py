@@ -12,7 +12,7 @@ from unittest.mock import patch
 import run_examples as runs
 from course_facts import asked_fact, condensed, decision_fact, digest, text, together
 from crossed_options import Case, Options, Refused
-from recorded_runs import RUNS, answering, command_facts, config_of, earlier_run, json_facts, rescoring
+from recorded_runs import FEW, RUNS, answering, command_facts, config_of, earlier_run, json_facts, rescoring
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import parse_config
@@ -48,8 +48,8 @@ RESTARTS_REFUSED: Refused = (
     ("scores", "two-rubrics", "tasks", "one"),
     ("stored", "run prior", "tasks", "one pooled"),
 )
-ROUNDS = {"early": 1, "middle": 3, "late": 5, "twice": 2}
-"""Calls for trials before a kill."""
+ROUNDS = {"early": 1, "middle": 6, "late": 8, "twice": 3}
+"""Calls for trials before a kill: rounds ask for further answers from step 15 on, before the middle."""
 SLOTS = 9
 
 
@@ -63,14 +63,14 @@ def restart_facts(written: Case) -> list[str]:
 
 def config_at(case: Case, folder: Path, *, changed: bool) -> Any:
     """Return the config of a run, before or after its settings are changed."""
-    found: dict[str, Any] = {"budget": {"tokens": 6_000} if case["budget"] == "tokens" else {"trials": 60}}
+    found: dict[str, Any] = {"budget": {"tokens": 8_500} if case["budget"] == "tokens" else {"trials": 87}}
     found["budget"]["usage_on_failure"] = case["failed"]
     if case["stored"] != "none":
-        old = earlier_run(case["scores"], case["tasks"], "some")
+        old = earlier_run(case["scores"], case["tasks"], "some", few=True)
         found["references"] = [{"run": str(old), "models": ["past"]}]
         if case["stored"] == "prior":
             found = {"budget": found["budget"], "prior": {"from": str(old), "depth": 2}}
-    config = config_of(whole(case), folder, **found)
+    config = config_of(whole(case), folder, sizes=FEW, **found)
     if not changed or case["changed"] == "nothing":
         return config
     worth = "[-2, 0, 3]" if case["scores"] == "graded" else "[-2, 3]"
@@ -81,7 +81,7 @@ def config_at(case: Case, folder: Path, *, changed: bool) -> Any:
             "goal={kind: top-k, k: 2}",
             "models[fair].price.input=9.0",
             "models[good].budget.trials=19",
-            "budget.trials=70",
+            "budget.trials=95",
         ],
         "weights": ["tasks[long].weight=1.5", f"tasks[long].rubric.weights={worth}"],
         "discarded": ["on.discarded=[server]"],
@@ -94,10 +94,14 @@ def config_at(case: Case, folder: Path, *, changed: bool) -> Any:
 
 
 def whole(case: Case) -> dict[str, str]:
-    """Return the options that the config of the case has."""
-    return {
+    """Return the options that the config has; the trials also have what a changed setting is about."""
+    found = {
         name: case[name] if name in case and name != "read" else values[0] for name, values in RUNS.items()
     }
+    about = {"discarded": "given-up", "copies": "repeated", "deterministic": "repeated"}.get(case["changed"])
+    if about is not None:
+        found["lost"] += f" {about}"
+    return found
 
 
 def facts_of_restarts(case: Case, folder: Path) -> Iterator[str]:

@@ -59,15 +59,27 @@ SCORERS: Mapping[str, Any] = {
     "graded": {"scorer": "numeric", "rubric": {"schema": "exact-match", "weights": [1, -1, 3]}},
     "numbers": {"scorer": {"kind": "f1", "range": [0, 1]}},
     "two-rubrics": {"scorer": "numeric", "rubric": {"weights": [-1, 3]}},
+    "checks": {
+        "scorer": {
+            "kind": "checks",
+            "by": "mean",
+            "weights": {"value": 3, "near": 1},
+            "parts": {"value": "numeric", "near": {"kind": "numeric", "tolerance": 1}},
+        },
+    },
 }
 RANGES = {"graded": (-1.0, 3.0)}
 SIZES = {"long": 11, "short": 6}
+FEW = {"long": 3, "short": 2}
+"""Questions of runs that are short and yet take several passes."""
 
 
-def config_of(case: Case, folder: Path, names: Iterable[str] = CHANCES, **changes: Any) -> Any:
+def config_of(
+    case: Case, folder: Path, names: Iterable[str] = CHANCES, sizes: Mapping[str, int] = SIZES, **changes: Any
+) -> Any:
     """Write the datasets of a case, and return its config."""
     tasks = []
-    for place, (name, size) in enumerate(SIZES.items()):
+    for place, (name, size) in enumerate(sizes.items()):
         rows = [{"id": f"q{n}", "input": f"{n} + {n}?", "target": str(2 * n)} for n in range(size)]
         (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
         scored = SCORERS[case["scores"]]
@@ -123,12 +135,13 @@ def answering(case: Case, built: Any, session: Session) -> Callable[..., TrialRe
         fate, right, cut = chance("fate", key), chance("right", key), chance("cut", key)
         question = tasks[request.task].by_id[request.question]
         sent = {"messages": [{"role": "user", "content": question.fields["input"]}]}
-        lost = case["lost"]
+        lost = case["lost"]  # of a kind, or of two
         discarded: tuple = ()
-        if lost == "given-up" and fate < 0.1:
-            discarded = (("timeout",), ("server",))[int(fate / 0.05)]
+        often = 4.0 if " " in lost else 1.0  # of two kinds, the second is what a changed setting is about
+        if "given-up" in lost and fate < 0.1 * often:
+            discarded = (("timeout",), ("server",))[int(fate / (0.05 * often))]
         told = {"after_stop": after_stop, "discarded": discarded}
-        if lost == "some" and fate < 0.08:
+        if "some" in lost and fate < 0.08:
             session.presume_billed(request.key)
             return TrialRecord(
                 request, at, None, None, ("timeout", "refused")[int(fate / 0.04)], sent=sent, **told
@@ -137,16 +150,16 @@ def answering(case: Case, built: Any, session: Session) -> Callable[..., TrialRe
         said = f"\\boxed{{{2 * int(request.question[1:]) + 1 - better}}}"
         if case["scores"] == "numbers":
             said = " ".join([str(2 * int(request.question[1:]) + 1 - better), *"abc"[: int(3 * right)]])
-        elif lost == "cut-off" and cut < 0.05:
+        elif "cut-off" in lost and cut < 0.05:
             said = ""
         usage = Usage(20 + int(10 * cut), 5 + int(50 * chance("long", key)), int(6 * right))
-        end = "length" if lost == "cut-off" and cut < 0.15 else "stop"
+        end = "length" if "cut-off" in lost and cut < 0.15 else "stop"
         completion = Completion(said, end, usage, latency=0.5 + cut)
         score = built.scoring[request.task].score(completion, question)
-        if lost == "repeated" and request.repeat and fate < 0.3:
+        if "repeated" in lost and request.repeat and fate < 0.3:
             score = replace(score, signals={**score.signals, SAME_TEXT: True})
         missing = f"{UNSCORED}{score.reason}" if score.category is None else None
-        if lost == "copies" and request.repeat and fate < 0.15:
+        if "copies" in lost and request.repeat and fate < 0.15:
             missing, score = COPY_REASON, replace(score, category=None, reason=COPY_REASON)
         return TrialRecord(request, at, completion, score, missing, sent=sent, **told)
 
@@ -164,12 +177,12 @@ def stored(case: Case, folder: Path, name: str = "run", **changes: Any) -> Path:
 
 
 @cache
-def earlier_run(scores: str, tasks: str, lost: str) -> Path:
+def earlier_run(scores: str, tasks: str, lost: str, *, few: bool = False) -> Path:
     """Return a run that is a reference or a prior of others, and its folder."""
     case = {name: values[0] for name, values in RUNS.items()}
     folder = Path(mkdtemp(dir=_EARLIER.name))
     case |= {"scores": scores, "tasks": tasks, "lost": lost, "stored": "none"}
-    run = stored(case, folder, "old", names=PAST, budget={"trials": 100})
+    run = stored(case, folder, "old", names=PAST, sizes=FEW if few else SIZES, budget={"trials": 100})
     runs.printed("export", run, "--out", folder / "old.csv")
     return run
 

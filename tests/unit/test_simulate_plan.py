@@ -14,7 +14,7 @@ from simulation_scripts import bounded_spec, recorded_coins
 from test_simulate_runs import make_result
 
 from adaptive_eval.cli import simulating
-from adaptive_eval.core.spec import BudgetSpec, ModelSpec, SessionSpec, StoppingSpec
+from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, ReferenceSpec, SessionSpec, StoppingSpec
 from adaptive_eval.simulate import BiasedCoins, GivenChances, RecordedOutcomes, plan_forecast, simulate
 from adaptive_eval.simulate.assumptions import assumed_answers
 from adaptive_eval.simulate.many_runs import Simulator
@@ -225,12 +225,27 @@ class TestPlan:
     @pytest.mark.parametrize("limit", ["usd", "wall_clock"])
     @pytest.mark.parametrize(
         ("goal", "rate"),
-        [({}, 3.0), ({"goal": "threshold", "value": 0.5}, 1.0), ({"goal": "width", "width": 0.1}, 1.0)],
+        [
+            (GoalSpec("ranking"), 3.0),
+            (GoalSpec("top-k"), 3.0),
+            (GoalSpec("baseline", model="m0"), 3.0),
+            (GoalSpec("not-worse", model="m2", margin=0.1), 3.0),
+            (GoalSpec("threshold", value=0.5), 1.0),
+            (GoalSpec("width", width=0.1), 1.0),
+            (GoalSpec("baseline", model="old"), 1.0),
+            (GoalSpec("not-worse", model="old", margin=0.1), 1.0),
+            (GoalSpec("all", goals=(GoalSpec("ranking"), GoalSpec("threshold", value=0.5))), 1.0),
+            (GoalSpec("all", goals=(GoalSpec("top-k"), GoalSpec("baseline", model="old"))), 1.0),
+        ],
+        ids=lambda one: getattr(one, "text", one),
     )
     def test_no_run_is_simulated_beyond_the_passes_that_its_cheapest_open_models_can_pay(
         self, goal, rate, limit
     ):
-        spec = bounded_spec(**goal, **{limit: 900.0})
+        known = (
+            () if "old" not in goal.text else (ReferenceSpec("old", {"t": np.full((30, 2), 2)}, "a file"),)
+        )
+        spec = replace(bounded_spec(**{limit: 900.0}), goal=goal, references=known)
         work = [Workload(usd=one, seconds=one) for one in (2.0, 50.0, 1.0)]
         if limit == "wall_clock":  # models run side by side
             rate = min(rate, 2.0)
