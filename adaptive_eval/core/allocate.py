@@ -96,10 +96,14 @@ class RoundRobin:
         """Return the models that take part, and up to which step."""
         return view.active, view.most
 
+    def furthest(self, view: AllocationView) -> list[int]:
+        """Return for each model the steps issued of the furthest one that it is read with; -1 without any."""
+        return view.furthest_partners()
+
     def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
         """See :class:`Policy`."""
         issued, fewest = list(view.issued), min(view.issued)
-        furthest = view.furthest_partners()
+        furthest = self.furthest(view)
         left = dict(free)
         active, most = self.models(view)
         queue = [(issued[model], model) for model, slots in free.items() if slots > 0 and active[model]]
@@ -129,6 +133,11 @@ class Uniform(RoundRobin):
         needed, models = view.active.any(), len(view.most)
         most = max((view.most[model] for model in np.flatnonzero(view.active)), default=0.0)
         return view.askable if needed else view.active, [most] * models
+
+    def furthest(self, view: AllocationView) -> list[int]:
+        """Return the same; a model without an open pair keeps in step with those that have one."""
+        ahead = max((view.issued[model] for model in np.flatnonzero(view.active)), default=-1)
+        return [ahead if steps < 0 else steps for steps in view.furthest_partners()]
 
 
 class TopTwo:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec, spent
 
-from adaptive_eval.core.allocate import AllocationView, TopTwo
+from adaptive_eval.core.allocate import AllocationView, TopTwo, Uniform
 from adaptive_eval.core.budget import Account, Amount
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, Price, SessionSpec, TaskSpec
@@ -463,3 +463,14 @@ def test_each_task_knows_what_its_own_trials_cost(spend, token):
     sums = [sum(map(sum, (of for key, of in paid.items() if key[0] == name))) for name in ("m0", "m1")]
     means = session.budget.in_units(1) * np.array(session.budget.mean_costs())
     assert means == pytest.approx(token * np.array(sums) / trials)
+
+
+@pytest.mark.parametrize(("steps", "more"), [(40, 20), (55, 5), (60, 0), (500, 0)])
+def test_uniform_keeps_a_settled_model_within_its_trials_in_flight_of_the_open_ones(steps, more):
+    open_ones = np.array([True, True, False])
+    view = AllocationView(
+        issued=[50, 52, steps], window=[8, 8, 8], active=open_ones, askable=np.ones(3, dtype=bool),
+        first=np.array([0]), second=np.array([1]), most=[np.inf, np.inf, 52.0],
+        scores=lambda: (np.zeros(3), np.zeros(3)), cost=lambda: [1.0] * 3, seed=(1,),
+    )  # fmt: skip
+    assert list(Uniform().choose(view, {2: 20})) == [2] * more
