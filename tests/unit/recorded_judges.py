@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -73,7 +74,8 @@ def config_of(case: Case) -> Any:
         judge["votes"] = {"one": 1, "three": 3}[case["votes"]]
         if place:  # another judge, with another account
             judge |= {"criteria": "Words count.", "second_votes": 0.5}
-            judge["budget"] = {"requests": 44} if case["budget"] != "none" else None
+            most = 200 if case["replies"] == "turning" else 44
+            judge["budget"] = {"requests": most} if case["budget"] != "none" else None
         if case["anchors"] != "usual":
             judge["anchors"] = {"some": 4 - place, "all": 30, "none": 0}[case["anchors"]]
         scorer: Any = judge
@@ -101,7 +103,8 @@ def judge_facts(written: Case) -> list[str]:
     case = {name: written.get(name, values[0]) for name, values in JUDGES.items()}
     server = Turning(case["replies"])
     at_once = patch.multiple("adaptive_eval.engine.retry", TICK=0.0, backoff=lambda failures: 0.0)
-    with patch.object(grading_model, "OpenAIChat", server.made), at_once:
+    stopped = patch.object(grading_model, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    with patch.object(grading_model, "OpenAIChat", server.made), at_once, stopped:
         return asyncio.run(_judged(case, server))
 
 
