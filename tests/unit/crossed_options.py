@@ -292,13 +292,13 @@ def tasks_of(of: Case) -> tuple[TaskSpec, ...]:
 def goal_of(name: str, low: float, unit: float, models: int) -> GoalSpec:
     best = (GoalSpec("top-k"), GoalSpec("top-k", k=2))[: models - 1]
     width, level = GoalSpec("width", width=0.5 * unit), GoalSpec("threshold", value=low + 0.55 * unit)
-    claim = GoalSpec("not-worse", model="m1", margin=0.1 * unit)
+    claim, back = (GoalSpec("not-worse", model=one, margin=0.1 * unit) for one in ("m1", "m0"))
     plain = {
         "best": GoalSpec("top-k"), "best-two": GoalSpec("top-k", k=2), "threshold": level, "width": width,
         "baseline": GoalSpec("baseline", model="m1"), "pairs": GoalSpec("pairs", pairs=(("m1", "m0"),)),
         "not-worse": claim, "good-enough": GoalSpec("not-worse", model="m0"),
         "best-and-width": GoalSpec("all", goals=(*best, width)),
-        "ranking-and-claims": GoalSpec("all", goals=(GoalSpec("ranking"), best[0], claim, level)),
+        "ranking-and-claims": GoalSpec("all", goals=(GoalSpec("ranking"), best[0], claim, back, level)),
     }  # fmt: skip
     return plain.get(name) or GoalSpec(name)
 

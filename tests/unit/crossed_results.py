@@ -480,8 +480,9 @@ class Made:
         }.get(self.ahead, ())  # fmt: skip
         usd = None if results.usd is None else Range(0.21, 0.4, 1.6)
         tokens = Range(83e3, 147e3, 609e3)
+        then = len(still) + (self.ahead == "many")  # one more was open when it was made
         return RunForecast(
-            0.004 if self.ahead == "hopeless" else 0.91, more, tokens, usd, tuple(some), len(still), chances
+            0.004 if self.ahead == "hopeless" else 0.91, more, tokens, usd, tuple(some), then, chances
         )
 
     def health(self) -> tuple[EndpointHealth, ...]:

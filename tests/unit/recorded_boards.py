@@ -32,7 +32,7 @@ BOARDS: Options = {
     "lost": ("none", "some", "of-one", "burst"),
     "tasks": ("one", "uneven", "few", "three"),
     "target": ("benchmark", "population", "clusters"),
-    "noise": ("drawn", "one-repeats", "turns", "greedy"),
+    "noise": ("drawn", "one-repeats", "two-repeat", "turns", "greedy"),
     "stored": ("none", "one", "alike"),
     "sequence": ("shared", "rounds", "in-a-row", "priced-rounds", "in-a-row-rounds"),
     "rule": ("anytime", "zscore", "exact"),
@@ -97,9 +97,10 @@ class Told:
             self.answers.costs = np.zeros(self.answers.answers.shape)
         self.margin = {"some": 0.15, "none": None, "wide": 0.4}[of["margin"]]
         self.board = self.made(self.contrasts(rows))
-        turns = {"one-repeats": 1, "turns": 2}.get(of["noise"], 0)
+        turns = {"one-repeats": 1, "two-repeat": 1, "turns": 2}.get(of["noise"], 0)
         self.turned = [self.run.one_of_each(sum(self.sizes) + 2), self.run.one_of_each(60)][:turns]
-        """The steps at which the first model has no noise any more, and has some again."""
+        """The steps from which the models that repeat have no noise, and have some again."""
+        self.repeating = (0, 2) if of["noise"] == "two-repeat" else (0,)
         self.given: dict[tuple[int, int, int], list[int]] = {}
         self.calls: list[Call] = []
 
@@ -157,7 +158,12 @@ class Told:
         known = self.given.setdefault((model, task, question), [])
         fate = chance("fate", of["noise"], model, index)
         share = {"some": 0.08, "of-one": 0.3 * (model == 1), "burst": 0.7 * (20 <= index < 32)}
-        if known and model == 0 and self.turned and self.turned[:1] <= [index] < (self.turned[1:] or [STEPS]):
+        if (
+            known
+            and model in self.repeating
+            and self.turned
+            and self.turned[:1] <= [index] < (self.turned[1:] or [STEPS])
+        ):
             return Mark.FILLED_IN
         if fate < share.get(of["lost"], 0.0):
             return Mark.DROPPED if known and fate < 0.03 else Mark.MISSING
@@ -175,8 +181,9 @@ class Told:
 
     def facts(self) -> Iterator[str]:
         """Tell all answers; yield what is known on the way and at the end."""
-        for index in self.turned:
-            self.answers.turn(0, index)
+        for model in self.repeating:
+            for index in self.turned:
+                self.answers.turn(model, index)
         for start, stop in zip((0, *LOOKS), LOOKS, strict=False):
             self.tell(start, stop)
             yield from self.look(stop)
@@ -243,19 +250,18 @@ class Told:
             shown.append(block.difference[:, 0].tolist())
             ends += np.ravel(interval(block, self.alpha, self.margin)).tolist()
         yield f"scores {text(shown)} ends={text(together(ends))}"
-        passes = board.fixed_passes(0.8)
         alone = [board.population_interval(row) for row in np.flatnonzero(board.exact).tolist()]
-        rows = np.arange(self.board.contrasts.first.size)
+        yield f"alone {len(alone)} {text(together(np.ravel(alone)))} passes={board.fixed_passes(0.8)}"
+        rows = np.arange(board.contrasts.first.size)
         difference, variance = board.latest.difference, np.minimum(board.latest.variance, 9.0)
         ahead = [
             *board.foreseen(np.abs(difference), 0.5 * np.abs(difference), variance, variance),
             board.foreseen_claims(rows, difference, np.full(rows.size, 0.05), variance),
             board.courses.with_foreseen_bets(rows, np.zeros(rows.size), difference, 300.0),
         ]
-        noise = [one.variance_by_rounds() for one in answers.cells]
-        noise += [one.mean_noise() for one in answers.cells]
-        values = [*np.ravel(ahead), *np.ravel(alone), *np.concatenate(noise)]
-        yield f"ahead {passes} {len(alone)} {text(together(values))}"
+        noise = [np.ravel([one.variance_by_rounds(), one.mean_noise()]) for one in answers.cells]
+        shown_ahead = np.clip(np.concatenate([*ahead, *noise]), -99.0, 99.0)
+        yield f"ahead {text(together(shown_ahead))}"
 
 
 def board_facts(written: Case) -> list[str]:

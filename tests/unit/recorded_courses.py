@@ -103,6 +103,8 @@ class Course:
         self.told = 0
         self.noted = 0  # decisions that were looked at for the log
         self.due = {"asked": 8, "seen": 40, "resumed": 75, "dropped": 100 if slots == 12 else 250}
+        if self.case["budget"] == "of-models":  # that of the model is spent by then
+            self.due["dropped"] = 190
 
     def run(self) -> list[str]:
         """Run it to its end; return what is recorded."""

@@ -158,8 +158,8 @@ def said(words: str) -> tuple[str, ...]:
 
 
 def is_fact(word: str) -> bool:
-    """Return whether facts rest on a word: a figure, a name, a word of verdicts, a drawing of characters."""
-    return word.lower() in _VERDICTS or any(one.isdigit() or one in "━├●┤·*" for one in word)
+    """Return whether facts rest on a word: a figure, a name, a setting, a word of verdicts, a drawing."""
+    return word.lower() in _VERDICTS or any(one.isdigit() or one in "━├●┤·*=[]" for one in word)
 
 
 @cache
