@@ -48,8 +48,8 @@ RESTARTS_REFUSED: Refused = (
     ("scores", "two-rubrics", "tasks", "one"),
     ("stored", "run prior", "tasks", "one pooled"),
 )
-ROUNDS = {"early": 1, "middle": 6, "late": 8, "twice": 3}
-"""Calls for trials before a kill: rounds ask for further answers from step 15 on, before the middle."""
+ROUNDS = {"early": 1, "middle": 6, "late": 11, "twice": 3}
+"""Calls for trials before a kill: rounds follow from the answers from step 25 on, which is late."""
 SLOTS = 9
 
 
@@ -63,7 +63,7 @@ def restart_facts(written: Case) -> list[str]:
 
 def config_at(case: Case, folder: Path, *, changed: bool) -> Any:
     """Return the config of a run, before or after its settings are changed."""
-    found: dict[str, Any] = {"budget": {"tokens": 8_500} if case["budget"] == "tokens" else {"trials": 87}}
+    found: dict[str, Any] = {"budget": {"tokens": 11_500} if case["budget"] == "tokens" else {"trials": 120}}
     found["budget"]["usage_on_failure"] = case["failed"]
     if case["stored"] != "none":
         old = earlier_run(case["scores"], case["tasks"], "some", few=True)
@@ -81,7 +81,7 @@ def config_at(case: Case, folder: Path, *, changed: bool) -> Any:
             "goal={kind: top-k, k: 2}",
             "models[fair].price.input=9.0",
             "models[good].budget.trials=19",
-            "budget.trials=95",
+            "budget.trials=126",
         ],
         "weights": ["tasks[long].weight=1.5", f"tasks[long].rubric.weights={worth}"],
         "discarded": ["on.discarded=[server]"],
