@@ -47,7 +47,8 @@ _PATTERNS = {
     rf"(?!A{_ARTICLE}|I{_ARTICLE})[UPPER](?![\w'’-])"
     r"|[LOWER](?=[)\]}*\"'`]{0,3}(?:[.,;:!)]|\s*$))(?![\w'’-]))",
     "hedge": rf"(?:{_JOINT}[(\[*\"'`]{{0,3}}[UPPER](?![\w'’]))+",
-    "is_correct": r"(?<![\w'’])[(\[*]{0,3}([UPPER])[)\]*]{0,3}[ ]is[ ](?:the[ ])?(?i:correct|right|best|true)"
+    "is_correct": r"(?<![\w'’(\[*])(?<![UPPER)\]*] or )(?<![UPPER)\]*] and )(?<![UPPER)\]*] nor )"
+    r"[(\[*]{0,3}([UPPER])[)\]*]{0,3}[ ]is[ ](?:the[ ])?(?i:correct|right|best|true)"
     r"\b(?![ ](?i:about|that|for))",
     "ruled_out": r"\b(?i:rul(?:e[sd]?|ing) out|(?:eliminat|exclud)(?:e[sd]?|ing)|"
     r"(?:reject|discard)(?:s|ed|ing)?)\s(?i:options? |choices? |answers? )?"
@@ -153,7 +154,9 @@ class ChoiceScorer(ChoiceScorerConfig, _Choosing, AnswerScorer):
         """Return the letter of the answer in `text`, whose last box is `box`, or None."""
         options = self._options(question)
         if box is not None:
-            return Answer(options.letter_of(box.text) or box.text, "boxed", is_final=True)
+            stated = options.stated(unwrapped(box.text))
+            named = box.text if stated is None else stated.text
+            return Answer(options.letter_of(box.text) or named, "boxed", is_final=True)
         whole = options.letter_of(text)
         if whole is not None:
             return Answer(whole, "whole text", is_final=True)

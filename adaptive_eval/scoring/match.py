@@ -234,7 +234,7 @@ class NumericScorer(NumericScorerConfig, AnswerScorer):
             if read_number(box.text) is None:
                 _require_one(_alternatives(box.text))
             _require_one(_alternatives(_last_boxes(text)))
-            return Answer(box.text, "boxed", is_final=True)
+            return Answer(_without_precision(box.text), "boxed", is_final=True)
         stated = None
         if self.extract in ("auto", "stated"):
             stated = last_stated(text)
@@ -303,7 +303,8 @@ _LAST_RANGE = re.compile(
 )
 """A range at the end of a text; "-" with spaces is a minus sign there, and so are other dashes and dates."""
 
-_PLUS_OR_MINUS = re.compile(rf"(?:^|[=:(]|\b(?:is|are|be))[\s$]*(?:±|\\pm(?![a-z])|\+/-)[\s{{]*{_ONE}{_REST}")
+_SIGNS = re.compile(r"±|\\pm(?![a-z])|\+/-")
+_PLUS_OR_MINUS = re.compile(rf"(?:^|[=:(]|\b(?:is|are|be))[\s$]*(?:{_SIGNS.pattern})[\s{{]*{_ONE}{_REST}")
 """Both signs of a number, without another one before; with one they are its precision."""
 _ROOT = r"(?:_?\{?\d\}?)?\s*=\s*"
 _ROOTS = re.compile(rf"(?<![\w\\])([A-Za-z]){_ROOT}[^=\n]{{1,40}}(?<!\w)\1{_ROOT}[^=\n]{{1,40}}$")
@@ -388,6 +389,18 @@ def _both_signs(text: str) -> list[str]:
     if found is None:
         return []
     return [found[1], f"-{found[1]}"]
+
+
+def _without_precision(text: str) -> str:
+    r"""Return the first of two numbers that have a plus-minus sign between them, any other text as it is.
+
+    >>> _without_precision(r"5 cm \pm 1 cm"), _without_precision(r"2 \pm \sqrt{3}"), _without_precision("±5")
+    ('5 cm', '2 \\pm \\sqrt{3}', '±5')
+    """
+    parts = _SIGNS.split(text)
+    if len(parts) == 2 and None not in map(read_number, parts):
+        return parts[0].strip()
+    return text
 
 
 def _ends_of(span: re.Match[str] | None) -> list[str]:

@@ -74,10 +74,11 @@ _ABOUT = re.compile(r"^(?:approximately|approx\.?|about|roughly|around|~|≈|\\a
 _UNIT = re.compile(r"(?:\^[-+]?\d|[^\W\d][23](?!\d)|[^\W\d]|[ /*.()\[\]°€£¥₹\"'-]){0,80}")
 _DENIED = re.compile(
     r"(?:\b(?:not|instead of|rather than|(?:more|less|greater|smaller|fewer|larger|higher|lower) than)"
-    r"|n['\u2019]t be|≠|\\neq?|!=|[\w)}] [<>]|\\[lg]t)[ ]{0,2}[$*]{0,3}$",
+    r"|n['\u2019]t be|≠|\\neq?|!=|[\w)}] [<>]|\\[lg]t"
+    r"|\d[ ]?[^\W\d]{0,3}[%)$]?[ ]?(?:±|\\pm(?![a-z])|\+/-))[ ]{0,2}[$*]{0,3}$",
     re.IGNORECASE,
 )
-"""What stands before a number that is not the answer: not 5, instead of 5, x > 5, more than 5."""
+"""What stands before a number that is not the answer: not 5, instead of 5, x > 5, more than 5, 7 ± 5."""
 _NO_UNIT = re.compile(r"\b(?:or|to|and|than|not|pi|sqrt|plus|minus|times)\b", re.IGNORECASE)
 
 

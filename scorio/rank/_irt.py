@@ -468,8 +468,10 @@ def _items(asked: FitRequest, prior: Prior, regularisation: float | None = None)
         weight = positive("reg_discrimination", regularisation)
     fit = ItemFit(right, made, weight, prior)
     theta, difficulty, log_a = fit.solve(whole("max_iter", asked.max_iter), name)
-    if weight is not None:
-        theta = with_equals_tied(theta, prior, right, made)
+    told = right
+    if weight is None and (made == made[0]).all():
+        told = right.sum(axis=1, keepdims=True)  # sufficient: which questions were right says no more
+    theta = with_equals_tied(theta, prior, told, made)
     parameters = {"difficulty": difficulty}
     if weight is not None:
         parameters["discrimination"] = np.exp(log_a)

@@ -110,7 +110,6 @@ RANKINGS: Options = {
 """The options of rankings."""
 RANKINGS_REFUSED: Refused = (
     ("by", " ".join((*UNFITTED, "rasch_mml", "rasch_mml_credible")), "lost", "some much"),
-    ("by", "rasch_map", "table", "alike"),  # models a rounding apart, whose order differs with the library
 )
 PRIORS: Mapping[str, Any] = {
     "usual": 0.5, "other": rank.LaplacePrior(0.2, 0.8), "third": rank.CauchyPrior(-0.1, 0.7),

@@ -55,6 +55,18 @@ def test_order_of_the_models_does_not_matter_and_equal_models_tie(name):
     assert ranks[0] == ranks[1]
 
 
+@pytest.mark.parametrize("prior", [rank.CauchyPrior(-0.1, 0.7), rank.LaplacePrior(0.2, 0.8), 1.0])
+def test_models_with_as_many_right_answers_have_one_ability_in_the_rasch_model(prior):
+    R = np.array([[1, 1, 0, 0, 0, 1], [0, 0, 1, 1, 0, 0], [0, 1, 0, 1, 1, 0], [1, 0, 0, 1, 0, 0]])[:, :, None]
+    ranks, scores = rank.rasch_map(R, prior, "ordinal", return_scores=True)
+    assert (scores[0], scores[1]) == (scores[2], scores[3])
+    assert ranks.tolist() == [1, 3, 2, 4]
+    missing = np.zeros(R.shape, dtype=bool)
+    missing[0, 4] = missing[2, 0] = True  # as many right answers to other questions
+    fewer = rank.rasch_map(R, return_scores=True, missing=missing)[1]
+    assert abs(fewer[0] - fewer[2]) > 0.01
+
+
 @pytest.mark.parametrize("name", ["bradley_terry", "plackett_luce", "rao_kupper", "rasch", "rasch_2pl"])
 def test_separated_models_have_no_maximum_likelihood_strengths_but_map_ranks_them(name):
     R = np.array([[[1, 1], [1, 1], [1, 1]], [[0, 1], [0, 1], [1, 0]], [[0, 0], [0, 0], [0, 0]]])

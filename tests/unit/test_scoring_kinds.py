@@ -56,7 +56,11 @@ READ = [
     ("regex", {"pattern": r"is (\d+)"}, "it is 5, is 6.", "6", "6"),
     ("regex", {"pattern": r"is (\d+)"}, "it is 5, is 6", "6", None),
     ("regex", {"pattern": r"\d+ euros"}, "1 euros or 2 euros!", "2 euros", "2 euros"),
+    ("numeric", {}, r"So \boxed{5\text{ cm} \pm 1}", r"5\text{ cm}", r"5\text{ cm}"),
+    ("numeric", {}, "It is 5 ± 1", "5", None),
     ("choice", {}, r"\boxed{B}. The answer is C", "B", "B"),
+    ("choice", {}, r"\boxed{\text{C is correct}}", "C", "C"),
+    ("choice", {}, "B or C is correct", None, None),
     ("choice", {}, "The answer is C", "C", None),
     ("choice", {}, "The answer is C.", "C", "C"),
 ]
