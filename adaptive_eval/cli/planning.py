@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import exp
+from collections.abc import Iterator, Mapping, Sequence
+from math import exp, inf
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
@@ -13,10 +13,12 @@ import numpy as np
 from adaptive_eval.build.assembly import PreparedRun
 from adaptive_eval.cli.options import named_mean
 from adaptive_eval.config.model import ModelConfig
+from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.interop.recorded_files import copies_words, read_recorded
 from adaptive_eval.interop.run_tables import run_columns
 from adaptive_eval.mimic.mimic_spec import ModelOptions
+from adaptive_eval.options.limit_options import ServerConfig
 from adaptive_eval.run.disk import alternatives
 from adaptive_eval.simulate.assumptions import assumed_answers, means_for, sole_kind
 from adaptive_eval.simulate.coins import AnswerSource, BiasedCoins
@@ -74,10 +76,11 @@ def assume(built: PreparedRun, options: Mapping[str, Any]) -> Assumptions:
     )
     names = {"prompt": "prompt_tokens", "completion": "answer_tokens", "latency": "latency"}
     given = {name: options[of] for name, of in names.items() if options[of] is not None}
-    workload, prompt = [], _prompt_estimate(built)
+    workload, usages, prompt = [], [], _prompt_estimate(built)
     for model, one in zip(config.models, spec.models, strict=True):
         known = {**_of_mimic(built, coins.get(model.name)), **_measured(lengths, model.name), **given}
         usage = {"prompt": prompt, **known}
+        usages.append(usage)
         workload.append(_workload(model, one, usage, measured_bytes))
     sources += _about_tokens(built, given, lengths, place, coins)
     if recorded is None and any(task.numbers for task in spec.tasks):
@@ -94,7 +97,41 @@ def assume(built: PreparedRun, options: Mapping[str, Any]) -> Assumptions:
         workload,
         _equal(built, answers, spread, correlation),
         tuple(sources),
+        tuple(_of_servers(config, workload, usages)),
     )
+
+
+def _of_servers(
+    config: RunConfig, workload: Sequence[Workload], usages: Sequence[Usage]
+) -> Iterator[tuple[float, ...]]:
+    """Yield the seconds that a trial of each model takes of servers, by each of their limits.
+
+    Models that have no other servers than those of one model, or of two, share what these allow together.
+    """
+    taken = {
+        "concurrency": [usage.get("latency", 0.0) for usage in usages],
+        "requests_per_minute": [60.0] * len(usages),
+        "tokens_per_minute": [60.0 * (work.tokens or 0.0) for work in workload],
+    }
+    known = {server.url: server for server in config.servers}
+    pools = {frozenset(model.addresses) for model in config.models if model.addresses}
+    for pool in {one | other for one in pools for other in pools if one & other}:
+        inside = [bool(model.addresses) and pool.issuperset(model.addresses) for model in config.models]
+        for name, seconds in taken.items():
+            room = sum(_room(known.get(url), name) for url in pool)
+            if room < inf:
+                yield tuple(one / room if here else 0.0 for one, here in zip(seconds, inside, strict=True))
+
+
+def _room(server: ServerConfig | None, name: str) -> float:
+    """Return what a server allows of something; without a limit it takes as much as is sent."""
+    limits: Any = server
+    if server is not None and name != "concurrency":
+        limits = server.rate_limit
+    amount = getattr(limits, name, None)
+    if amount is None or amount == "auto":
+        return inf
+    return float(amount)
 
 
 def _coins(built: PreparedRun) -> dict[str, ModelOptions]:

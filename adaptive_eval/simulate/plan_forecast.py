@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
 from adaptive_eval.core.forecast import range_of
@@ -113,6 +115,9 @@ class Assumptions:
     workload: Sequence[Workload]  # of each model
     equal: AnswerSource | None = None  # those of models that are equally good
     sources: tuple[str, ...] = ()  # where they are from, in words
+    # seconds that a trial of each model takes of servers that have a limit, 0 if it may go elsewhere; those
+    # of the models in flight together add up
+    servers: tuple[tuple[float, ...], ...] = ()
 
 
 Table = Literal["rows", "budgets", "safe_budget", "all_equal"]
@@ -197,8 +202,8 @@ class _Work:
     def limited(self, result: SimulationResult) -> SimulationResult:
         """Return the runs under the spec's budget."""
         step = np.full(result.replicates, np.inf)
-        for per_trial, limit, parallel in self._limits():
-            step = np.minimum(step, steps_within(result.trials, per_trial, limit, parallel=parallel))
+        for taken, limit in self._limits():
+            step = np.minimum(step, steps_within(result.trials, taken, limit))
         return cut_at(result, step)
 
     def passes(self) -> int | None:
@@ -209,44 +214,47 @@ class _Work:
         pairs = ~(goal.single | goal.measured) & (last < len(self.spec.models))
         least = 2 if pairs.all() else 1
         steps = []
-        for costs, limit, parallel in self._limits():
-            cheapest = sorted(costs)[:least]
-            if (rate := max(cheapest) if parallel else sum(cheapest)) > 0:
+        for taken, limit in self._limits():
+            together = combinations(range(len(self.spec.models)), least)
+            rate = min(float(taken[:, list(models)].sum(axis=1).max()) for models in together)
+            if rate > 0:
                 steps.append(limit / rate)
         if steps:
             return int(min(steps) // self.spec.questions) + 1
         return None
 
-    def _limits(self) -> Iterable[tuple[list[float], float, bool]]:
-        """Yield what a trial of each model takes, the limit, and whether models run side by side."""
+    def _limits(self) -> Iterable[tuple[Floats, float]]:
+        """Yield what a trial of each model takes, as :func:`steps_within` has it, and the limit."""
         budget = self.spec.budget
         if budget.trials is not None:
-            yield [1.0] * len(self.spec.models), float(budget.trials), False
+            yield np.ones((1, len(self.spec.models))), float(budget.trials)
         for name in ("tokens", "prompt_tokens", "completion_tokens", "usd", "wall_clock"):
             limit = getattr(budget, name)
-            parallel = name == "wall_clock"
             cost = name
-            if parallel:
+            if name == "wall_clock":
                 cost = "seconds"
-            costs = self._known(cost)
-            if limit is not None and costs is not None:
-                yield costs, float(limit), parallel
+            taken = self._known(cost)
+            if limit is not None and taken is not None:
+                yield taken, float(limit)
 
-    def _known(self, name: str) -> list[float] | None:
-        """Return a quantity of all models, or None if it is unknown for one."""
+    def _known(self, name: str) -> Floats | None:
+        """Return a quantity of all models, as :func:`steps_within` has it, or None if one is unknown."""
         values = [getattr(work, name) for work in self.assumed.workload]
         if None in values:
             return None
-        return values
+        if name != "seconds":
+            return np.array([values], dtype=np.float64)
+        shared = np.array(self.assumed.servers, dtype=np.float64).reshape(-1, len(values))
+        return np.concatenate([np.diag(values), shared])
 
     def row(self, policy: str, margin: float | None, result: SimulationResult) -> PlanRow:
         """Return the figures of the runs of one way."""
 
-        def spread(name: str, unit: float = 1.0, *, parallel: bool = False) -> Range | None:
-            each = self._known(name)
-            if each is None:
+        def spread(name: str, unit: float = 1.0) -> Range | None:
+            taken = self._known(name)
+            if taken is None:
                 return None
-            return range_of(cost_of(result.trials, each, parallel=parallel) / unit)
+            return range_of(cost_of(result.trials, taken) / unit)
 
         wrong = 0.0
         if result.pairs:
@@ -257,7 +265,7 @@ class _Work:
             range_of(result.total),
             spread("tokens"),
             spread("usd"),
-            spread("seconds", 3600.0, parallel=True),
+            spread("seconds", 3600.0),
             _resolved(result),
             result.share("decided"),
             result.share("tie"),
@@ -302,7 +310,7 @@ def _budget_table(result: SimulationResult) -> tuple[tuple[float, Rate, float], 
     table = []
     for share in SHARES:
         budget = _round_number(share * median)
-        step = steps_within(result.trials, [1.0] * result.trials.shape[1], budget)
+        step = steps_within(result.trials, np.ones((1, result.trials.shape[1])), budget)
         cut = cut_at(result, step)
         resolved = Rate(cut.reasons.get("resolved", 0), cut.replicates)
         table.append((budget, resolved, 1.0 - cut.share("open")))
@@ -365,52 +373,49 @@ def cut_at(result: SimulationResult, step: Floats) -> SimulationResult:
     )
 
 
-def steps_within(trials: Ints, per_trial: Sequence[float], limit: float, *, parallel: bool = False) -> Floats:
+def steps_within(trials: Ints, taken: ArrayLike, limit: float) -> Floats:
     """Return up to which step each run can go within a limit.
+
+    `taken` is what a trial of each model takes of several things, shape (C, L): of each thing what all models
+    take adds up, and the run takes the largest sum. Of time, models that run side by side have a thing each.
 
     Examples
     --------
-    >>> steps_within(np.array([[10, 4]]), [1.0, 1.0], 11).tolist()
+    >>> steps_within(np.array([[10, 4]]), [[1.0, 1.0]], 11).tolist()
     [7.0]
-    >>> steps_within(np.array([[10, 4]]), [1.0, 3.0], 15, parallel=True).tolist()
+    >>> steps_within(np.array([[10, 4]]), [[1.0, 0.0], [0.0, 3.0]], 15).tolist()
     [7.0]
     """
-    cost = np.asarray(per_trial, dtype=np.float64)
-    runs, models = trials.shape
-    order = np.argsort(trials, axis=1, kind="stable")
-    ends = np.take_along_axis(trials, order, axis=1).astype(np.float64)
-    left = np.full(runs, float(limit))
-    step = np.zeros(runs)
-    reached = np.full(runs, np.inf)
-    for place in range(models):
-        active = cost[order[:, place:]]
-        if parallel:
-            rate = active.max(axis=1)
-        else:
-            rate = active.sum(axis=1)
-        needed = (ends[:, place] - step) * rate
-        ended = np.isinf(reached) & (needed > left)
-        reached[ended] = step[ended] + left[ended] / rate[ended]
-        left -= np.where(np.isinf(reached), needed, 0.0)
-        step = np.maximum(step, ends[:, place])
-    return reached
+    lengths, rates = _pieces(trials, taken)
+    needed = lengths * rates
+    left = limit - np.cumsum(needed, axis=1) + needed  # before each piece
+    ended = needed > left
+    first = ended.argmax(axis=1)
+    runs = np.arange(len(trials))
+    begun = np.cumsum(lengths, axis=1) - lengths
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reached = begun[runs, first] + left[runs, first] / rates[runs, first]
+    return np.where(ended.any(axis=1), reached, np.inf)
 
 
-def cost_of(trials: Ints, per_trial: Sequence[float], *, parallel: bool = False) -> Floats:
+def cost_of(trials: Ints, taken: ArrayLike) -> Floats:
     """Return what each run costs in all, shape (R,); see :func:`steps_within`.
 
     Examples
     --------
-    >>> cost_of(np.array([[10, 4]]), [1.0, 3.0]).tolist()
+    >>> cost_of(np.array([[10, 4]]), [[1.0, 3.0]]).tolist()
     [22.0]
-    >>> cost_of(np.array([[10, 4]]), [1.0, 3.0], parallel=True).tolist()
+    >>> cost_of(np.array([[10, 4]]), [[1.0, 0.0], [0.0, 3.0]]).tolist()
     [18.0]
     """
-    cost = np.asarray(per_trial, dtype=np.float64)
-    if not parallel:
-        return np.asarray(trials @ cost)
+    lengths, rates = _pieces(trials, taken)
+    return np.asarray((lengths * rates).sum(axis=1), dtype=np.float64)
+
+
+def _pieces(trials: Ints, taken: ArrayLike) -> tuple[Ints, Floats]:
+    """Return the steps between the ends of models, and what one of them takes, shape (R, L) each."""
     order = np.argsort(trials, axis=1, kind="stable")
-    ends = np.take_along_axis(trials, order, axis=1)
-    lengths = np.diff(ends, axis=1, prepend=0)
-    dearest = np.maximum.accumulate(cost[order][:, ::-1], axis=1)[:, ::-1]
-    return np.asarray((lengths * dearest).sum(axis=1), dtype=np.float64)
+    lengths = np.diff(np.take_along_axis(trials, order, axis=1), axis=1, prepend=0)
+    each = np.asarray(taken, dtype=np.float64)[:, order]
+    together = np.cumsum(each[:, :, ::-1], axis=2)[:, :, ::-1]
+    return lengths, together.max(axis=0)

@@ -26,7 +26,7 @@ PLANS: Options = {
     "equivalence": ("near", "none", "wide"),
     "questions": ("auto", "schedule", "rounds"),
     "policy": ("round-robin", "uniform"),
-    "limits": ("none", "requests", "tokens", "both", "of-one"),
+    "limits": ("none", "requests", "tokens", "both", "of-one", "of-server", "in-flight"),
     "concurrency": ("auto", "few", "batch"),
     "times": ("all", "none", "latency", "tokens"),
     "longest": ("max_tokens", "none", "one"),
@@ -64,9 +64,14 @@ PLANS_REFUSED: Refused = (
     ("scale", "numbers mixed", "references", "one two"),
     ("scale", "numbers mixed", "goal", "of-reference claim-of-reference"),
     ("concurrency", "batch", "known", "mimic"),
+    ("limits", "of-server in-flight", "known", "mimic"),
     ("concurrency", "few", "samples", "four"),
 )  # fmt: skip
 
+SERVERS: Mapping[str, Mapping[str, Any]] = {
+    "of-server": {"concurrency": "auto", "rate_limit": {"requests_per_minute": 70}},
+    "in-flight": {"concurrency": 3},
+}
 MODELS = {"fair": 0.55, "good": 0.95, "poor": 0.06}
 UNITS = {"right": (0.0, 1.0), "graded": (-1.0, 3.0), "numbers": (0.0, 10.0), "mixed": (0.0, 1.0)}
 SCORERS: Mapping[str, Mapping[str, Any]] = {
@@ -177,6 +182,8 @@ def plan_config(case: Case) -> dict[str, Any]:
         "stopping": {**stopping, "max_passes": {"four": 4, "seven": 7}[case["passes"]]},
         "allocation": {"models": case["policy"], "questions": case["questions"]},
     }  # fmt: skip
+    if case["limits"] in SERVERS:
+        data["servers"] = [{"url": "http://one/v1", **SERVERS[case["limits"]]}]
     if margin is not None:
         data["stopping"]["equivalence"] = margin * unit
     if case["references"] != "none":
@@ -255,7 +262,9 @@ def hold_costs(case: Case, plan: Mapping[str, Any]) -> None:
         if case["concurrency"] == "batch":
             assert row["hours"] is None
         else:
-            assert row["hours"]["median"] == pytest.approx(each * max(waits) / 3600)
+            server = {"of-server": len(MODELS) * 60 / 70, "in-flight": len(MODELS) * LATENCY / 3}
+            seconds = max(*waits, server.get(case["limits"], 0.0))
+            assert row["hours"]["median"] == pytest.approx(each * seconds / 3600)
 
 
 def facts_of_plan(plan: Mapping[str, Any]) -> Iterator[str]:

@@ -51,13 +51,14 @@ def cost_up_to(trials, cost, step, parallel):
 @given(trials=TRIALS, cost=COSTS, parallel=st.booleans())
 def test_cost_is_that_of_every_step(trials, cost, parallel):
     expected = [cost_up_to(row, cost, 50, parallel) for row in trials]
-    assert cost_of(np.array(trials), cost, parallel=parallel) == pytest.approx(expected)
+    assert cost_of(np.array(trials), np.diag(cost) if parallel else [cost]) == pytest.approx(expected)
 
 
 @given(trials=TRIALS, cost=COSTS, parallel=st.booleans(), share=st.floats(0.0, 1.5))
 def test_steps_within_a_limit_cost_no_more_and_one_more_would(trials, cost, parallel, share):
-    limit = share * max(cost_of(np.array(trials), cost, parallel=parallel).max(), 0.01)
-    steps = steps_within(np.array(trials), cost, limit, parallel=parallel)
+    taken = np.diag(cost) if parallel else [cost]
+    limit = share * max(cost_of(np.array(trials), taken).max(), 0.01)
+    steps = steps_within(np.array(trials), taken, limit)
     for row, step in zip(trials, steps, strict=True):
         if np.isinf(step):
             assert cost_up_to(row, cost, 50, parallel) <= limit * (1 + 1e-9)
@@ -102,7 +103,7 @@ def test_a_cut_run_is_the_run_under_that_budget():
     whole = simulate(bounded_spec(), coins, 6, 2, in_flight=1, workers=1)
     budget = int(0.6 * whole.total.min())
     limited = simulate(bounded_spec(trials=budget), coins, 6, 2, in_flight=1, workers=1)
-    cut = cut_at(whole, steps_within(whole.trials, [1.0] * 3, budget))
+    cut = cut_at(whole, steps_within(whole.trials, [[1.0] * 3], budget))
     assert np.array_equal(cut.verdict, limited.verdict)
     assert np.all(np.abs(cut.total - limited.total) < 3)
 
