@@ -57,6 +57,7 @@ def test_a_run_is_decided_by_a_packages_rule_and_policy(tmp_path, installed):
     assert versions["rule patient"] == versions["policy most-wanted"] == "patient_rules 1.2"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "words"),
     [

@@ -89,6 +89,7 @@ def test_a_whole_config_is_valid(written):
     assert config.models
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", blocks("python"), ids=str)
 def test_a_block_of_python_runs(written, tmp_path):
     python("-W", "error", "-c", written.text, cwd=tmp_path, code=0)

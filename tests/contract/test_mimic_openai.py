@@ -140,6 +140,7 @@ def test_a_dropped_connection_is_an_error(mimic, faulty, after):
     ask(mimic, use)
 
 
+@pytest.mark.slow
 def test_a_slow_start_answers_503_and_then_serves():
     body = {"model": "coin", "messages": [{"role": "user", "content": "x"}]}
     never, soon = (MimicSpec(models=SPEC.models, slow_start=seconds) for seconds in (3600.0, 0.5))
