@@ -75,6 +75,7 @@ MOST_OF_LONGER = 800
 """The same of longer courses."""
 
 OF_JUDGE = {"scope": "scorer", "owner": "judge of t", "used": {"requests": [99.0, 99.0]}}
+OUTSIDE = ("interrupted", *LOOKED_AT)
 OF_TIME = {"scope": "run", "owner": "", "used": {"wall_clock": [60.5, 60.0]}}
 ENDED: Mapping[str, tuple[StopReason, Mapping[str, object], int]] = {
     "single": ("budget", OF_JUDGE, 150), "overdue": ("budget", OF_TIME, MOST_OF_LONGER),
@@ -275,7 +276,8 @@ class Course:
     def note_stops(self) -> None:
         """Put what a replay does not find in the answers, such as outside stops, at its place in the log."""
         for one in self.session.decisions[self.noted :]:
-            if one.kind in ("model_stopped", LAID_OUT) or one.verdict in ("interrupted", *LOOKED_AT):
+            from_outside = any(one.evidence == why | {"is_goal": False} for _, why, _ in ENDED.values())
+            if from_outside or one.kind in ("model_stopped", LAID_OUT) or one.verdict in OUTSIDE:
                 self.log.append(one)
         self.noted = len(self.session.decisions)
 
