@@ -12,7 +12,8 @@ from adaptive_eval.engine import drift
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit, temperature_of
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
-from adaptive_eval.trial import SAME_TEXT, Completion, Score, TrialKey, TrialRequest
+from adaptive_eval.store.records import LoggedTrial
+from adaptive_eval.trial import SAME_TEXT, Completion, Score, TrialKey, TrialRequest, Usage
 from scorio.sequential.drift import DriftEvidence, rank_among
 
 # The audit of repeated answers: copies are found, and what comes again by nature is not cried over.
@@ -65,6 +66,18 @@ COPIES = {
     "short under one id": (letter, {"response_id": same_id}, 1.0),
     "at temperature 0 under one id": (letter, {"response_id": same_id, "temperature": 0.0}, 1.0),
 }
+
+
+def test_answers_of_an_earlier_session_are_known_by_their_ids():
+    """A short text alone is no copy, but one under the id of an earlier answer with that text is."""
+    audit = IndependenceAudit({"m": 0.7})
+    earlier = Completion("B", "stop", response_id="chatcmpl-of-one-answer")
+    digests = earlier.digest, earlier.response_digest
+    stored = LoggedTrial(TrialKey("m", 0), "t", "q", 1, Usage(), "stop", "", False, 0.0, *digests, ())
+    audit.take(stored._replace(earlier=True))
+    audit.observe("m", ("t", "p"), replace(earlier, response_id="chatcmpl-elsewhere"))
+    later = [replace(earlier, response_id=name) for name in ("chatcmpl-of-another", earlier.response_id)]
+    assert [audit.observe("m", ("t", "q"), one) for one in later] == ["", "copy"]
 
 
 @pytest.mark.parametrize("kind", COPIES)

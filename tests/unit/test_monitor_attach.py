@@ -199,7 +199,10 @@ def test_progress_of_the_evidence_is_clipped(evidence, threshold, progress):
 
 def test_rates_are_taken_between_two_snapshots():
     then, now = examples.example(examples.QUICKSTART, 10), examples.example(examples.QUICKSTART, 40)
-    own = [BudgetLine("usd", spent, 0, 99, "model", name) for name, spent in (("oak", 4.0), ("elm", 7.0))]
+    own = [
+        BudgetLine("usd", spent, 0, 99, "model", name, presumed=spent / 2)
+        for name, spent in (("oak", 4.0), ("elm", 7.0))
+    ]
     then = replace(then, budgets=(*then.budgets, *own))
     now = replace(now, budgets=(*now.budgets, *(replace(line, spent=10.0) for line in own)))
     earlier = examples.snapshot_of(then, 100.0)

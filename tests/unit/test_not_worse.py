@@ -12,7 +12,7 @@ from adaptive_eval.core.goals import make_goal, rank_ranges
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ReferenceSpec, SessionSpec, TaskSpec
-from adaptive_eval.errors import ConfigError
+from adaptive_eval.errors import ConfigError, UsageError
 from adaptive_eval.options.decisions import read_goal
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.simulate.assumptions import means_for
@@ -129,6 +129,22 @@ def test_a_claim_is_about_one_direction():
     goal = make_goal(replace(spec_of(), goal=GoalSpec("all", goals=both)))
     assert list(zip(goal.first.tolist(), goal.second.tolist(), strict=True)) == [(1, 0), (0, 1)]
     assert (goal.claims, goal.hypotheses) == (2, 0)
+
+
+def test_the_end_of_a_ranking_with_claims_counts_either():
+    goals = (GoalSpec("ranking"), GoalSpec("not-worse", model="m0", margin=0.1))
+    spec = replace(spec_of(3), goal=GoalSpec("all", goals=goals))
+    session = drive(Session(spec), coin((0.5, 0.95, 0.05)))
+    said = session.stopped.evidence
+    assert [said[name] for name in ("pairs", "tied_pairs", "held", "failed")] == [3, 0, 1, 1]
+
+
+def test_the_best_of_a_board_are_found_among_references_too():
+    alone = make_spec(2, 40, goal="top-k", k=2)
+    reference = ReferenceSpec("old", {"t": np.array([[3, 7]] * 40)})
+    assert Session(replace(alone, references=(reference,))).stopped is None
+    with pytest.raises(UsageError, match="2 of 2 models"):
+        Session(alone)
 
 
 def test_a_claim_that_holds_ranks_nothing_and_one_that_fails_does():
