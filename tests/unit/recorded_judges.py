@@ -3,6 +3,8 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -13,14 +15,16 @@ from recorded_configs import folder
 from recorded_graders import Server
 
 from adaptive_eval.build import grading_model
-from adaptive_eval.build.anchors import anchors_of
+from adaptive_eval.build.anchors import Anchors, anchors_of, resume_anchors
 from adaptive_eval.build.assembly import build
 from adaptive_eval.build.grading import Grading, GradingBudget
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.session import Session
 from adaptive_eval.engine.judge_watch import JudgeWatch
 from adaptive_eval.errors import ScorerUnavailable
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import UNSCORED, Completion, TrialRequest, Usage
 
 JUDGES: Options = {
@@ -125,6 +129,8 @@ async def _judged(case: Case, server: Server) -> list[str]:
             session.tell([one.outcome for one in records])
             rooms.append(budget.room())
     facts = [f"{task} {' '.join(record_facts(records))}" for task, records in found.items()]
+    again = resumed(built, [one for records in found.values() for one in records])
+    assert [again[task].kept for task in anchors] == [one.kept for one in anchors.values()]
     for task, one in anchors.items():
         peak = watch._judges[task].evidence.peak
         facts.append(f"anchors {task} {one.number} {text(sorted(one.kept))} {text(peak)}")
@@ -135,6 +141,19 @@ async def _judged(case: Case, server: Server) -> list[str]:
     if budget.room() is not None:
         facts.append(f"spent {text(budget.spent())}")
     return [*facts, f"asked {len(server.asked)} {digest(server.asked)}"]
+
+
+def resumed(built: Any, records: list[TrialRecord]) -> dict[str, Anchors]:
+    """Return the anchors that a run has which goes on from these trials."""
+    again = anchors_of(built.tasks, built.scorers, [one.name for one in built.config.models])
+    with TemporaryDirectory() as place:
+        with RunWriter.create(Path(place, "run"), meta={"name": "run"}) as writer:
+            writer.launch([one.request for one in records], 1e9)
+            for one in records:
+                writer.outcome(one)
+        with RunReader(Path(place, "run")) as reader:
+            resume_anchors(again, built.tasks[::-1], reader)  # in any order: the second judge has few
+    return again
 
 
 async def judged(case: Case, grading: Grading, request: TrialRequest) -> TrialRecord:
