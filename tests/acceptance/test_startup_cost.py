@@ -132,8 +132,9 @@ MOMENTS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("number", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_an_interrupt_while_starting_is_one_line(tmp_path, moment, number):
     command = ("run", QUICKSTART, "--out", "run", "--display", "none")
     done = python("-c", AT_MOMENT, moment, number, *command, cwd=tmp_path)

@@ -92,6 +92,7 @@ def test_discarded_draws_are_lost_to_another_scoring_too(tmp_path):
     assert (table.categories == LOST).sum() == stored, "analyze and references know it, too"
 
 
+@pytest.mark.slow
 def test_a_judgement_that_another_scorer_gives_up_is_a_discarded_draw(run, monkeypatch):
     made, given_up = rescoring.score_here, Counter()
 

@@ -126,6 +126,7 @@ def contrasts_agree(results, about):
             assert line.score_low - SMALL <= line.score <= line.score_high + SMALL, about
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("goal", "lost", "scale", "layout"), CASES)
 def test_verdict_evidence_and_interval_of_a_contrast_agree(goal, lost, scale, layout):
     session, log = session_of(goal, scale, layout), []

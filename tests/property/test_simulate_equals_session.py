@@ -61,6 +61,7 @@ def assert_same_decisions(fast, slow):
     assert fast.steps == slow.steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", OWN_COURSES + RULES, ids=in_words)
 @drawn(2)
 @given(seed=SEEDS)

@@ -162,7 +162,7 @@ def test_many_claims_on_imported_results_share_the_level(tmp_path):
         rows += [f"{name},q{number},{int(rng.random() < chance)}" for number in range(100)]
     (tmp_path / "table.csv").write_text("\n".join(rows), "utf-8")
     runs.printed("analyze", tmp_path / "table.csv", "--write", tmp_path / "run")
-    for number in (1, 2, 13):  # one end of an interval at 1 - 2α/n errs in α/n; two have room in one
+    for number in (1, 2, 3):  # one end of an interval at 1 - 2α/n errs in α/n; two have room in one
         end = analysed_at(tmp_path / "table.csv", 1.0 - 2.0 * 0.05 / max(number, 2))
         others = np.linspace(0.4, 0.5, number - 1).tolist()
         for value, holds in ((end - 0.001, True), (end + 0.001, None)):

@@ -133,6 +133,7 @@ def test_what_is_made_from_the_log_is_what_was_there(case):
     assert len(course.places) < len(LOOKED_AT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES[19:100:12], ids=written)
 def test_a_course_ends_as_it_would_have_without_interruptions(case):
     case = {**case, **ALONE, "passes": "six" if case.get("questions") == "rounds" else "three"}

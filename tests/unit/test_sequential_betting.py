@@ -126,6 +126,7 @@ def test_an_answer_wins_and_a_lost_one_loses_as_its_task_weighs(target, lost, re
 STORED = [[(0.5, 0.6, 0.9), (0.4, 0.8, 1.0)], [(0.9, 0.5, 0.1), (1.0, 0.8, 0.2)], [(0.0, 0.9, 1.0)]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores", STORED)
 @pytest.mark.parametrize("chances", [*EVEN, (0.5, 0.8, 0.95)])
 @pytest.mark.parametrize("passes", [1, 2, 3])
