@@ -33,6 +33,7 @@ CASES = {
     "several answers a request": (IN_A_ROW, "ranking", "benchmark", False),
     "several tasks": ((13, 4), "ranking", "benchmark", False),
     "claims": ((6, 9), "not-worse", "benchmark", False),
+    "claims that a lower score keeps": ((16, 3), "not-worse", "benchmark", False),
     "thresholds": ((9, 5), "threshold", "benchmark", False),
     "a sample": ((8, 12), "ranking", "population", False),
     "clusters": ((14, 7), "ranking", "population", True),
