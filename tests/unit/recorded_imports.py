@@ -26,6 +26,7 @@ from recorded_logs import (
 )
 from recorded_runs import command_facts, json_facts, parts_of, table_fact
 
+from adaptive_eval.core.stored_spec import SESSION, spec_from_json
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.report_json import report_data
 
@@ -194,6 +195,9 @@ def stored_facts(name: str, run: Path) -> Iterator[str]:
     sources = [(one["format"], one["trials"], sorted(one["versions"].items())) for one in told["sources"]]
     about = f"notes={len(told['notes'])} rule={told['rule']} weights={text(told['weights'])}"
     yield f"{name} of {digest([sorted(sources), told['ranges']])} {about} decisions={digest(kinds)}"
+    groups = [task.clusters for task in spec_from_json(meta[SESSION]).tasks if task.clusters]
+    if groups:
+        yield f"{name} groups={digest(groups)}"
 
 
 def without_times(written: str) -> str:
