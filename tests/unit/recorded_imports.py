@@ -26,6 +26,7 @@ from recorded_logs import (
 )
 from recorded_runs import command_facts, json_facts, parts_of, table_fact
 
+from adaptive_eval.build.replay import replay
 from adaptive_eval.core.stored_spec import SESSION, spec_from_json
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.report_json import report_data
@@ -180,6 +181,7 @@ def stored_facts(name: str, run: Path) -> Iterator[str]:
         trials = list(reader.trials())
         meta = reader.meta()
         kinds = [one.body["kind"] + one.body["verdict"] for one in reader.decisions()]
+        assert not replay(reader).disagreements
     words, figures = [], []
     for one in trials:
         answer, score = one.completion, one.score
