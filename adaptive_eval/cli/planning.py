@@ -108,10 +108,12 @@ def _of_servers(
 
     Models that have no other servers than those of one model, or of two, share what these allow together.
     """
+    latency = [usage.get("latency", 0.0) for usage in usages]
+    tokens = [work.tokens or 0.0 for work in workload]
     taken = {
-        "concurrency": [usage.get("latency", 0.0) for usage in usages],
-        "requests_per_minute": [60.0] * len(usages),
-        "tokens_per_minute": [60.0 * (work.tokens or 0.0) for work in workload],
+        "concurrency": np.array(latency),
+        "requests_per_minute": np.full(len(usages), 60.0),
+        "tokens_per_minute": 60.0 * np.array(tokens),
     }
     known = {server.url: server for server in config.servers}
     pools = {frozenset(model.addresses) for model in config.models if model.addresses}
@@ -120,7 +122,7 @@ def _of_servers(
         for name, seconds in taken.items():
             room = sum(_room(known.get(url), name) for url in pool)
             if room < inf:
-                yield tuple(one / room if here else 0.0 for one, here in zip(seconds, inside, strict=True))
+                yield tuple(np.where(inside, seconds / room, 0.0).tolist())
 
 
 def _room(server: ServerConfig | None, name: str) -> float:

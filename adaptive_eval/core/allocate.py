@@ -136,8 +136,10 @@ class Uniform(RoundRobin):
 
     def furthest(self, view: AllocationView) -> list[int]:
         """Return the same; a model without an open pair keeps in step with those that have one."""
-        ahead = max((view.issued[model] for model in np.flatnonzero(view.active)), default=-1)
-        return [ahead if steps < 0 else steps for steps in view.furthest_partners()]
+        furthest = np.array(view.furthest_partners())
+        ahead = np.array(view.issued)[view.active].max(initial=-1)
+        found: list[int] = np.where(furthest < 0, ahead, furthest).tolist()
+        return found
 
 
 class TopTwo:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from adaptive_eval.core.determinism import Determinism
-from adaptive_eval.core.goals import BestK, Goal, make_goal
+from adaptive_eval.core.goals import BestK, Goal, claimed_margin, make_goal
 from adaptive_eval.core.references import PreviousTrials, check_references, load_references
 from adaptive_eval.core.results import Decision
 from adaptive_eval.core.spec import SessionSpec
@@ -258,7 +258,7 @@ class SessionContrasts(Board):
                 else:
                     role = found[1]
                 evidence.setdefault(role, []).append(other)
-                evidence["within"] = spec.scale[1] * float(goal.claim[row])
+                evidence["within"] = claimed_margin(spec, goal, row)
             elif not fold.undecided[row]:
                 called = "separated"
                 if fold.verdict[row] == VerdictCode.TIE:

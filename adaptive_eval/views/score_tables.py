@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.views.column_types import Shown, shown_to_people
@@ -114,15 +115,17 @@ def agreement(first: Results, second: Results) -> float | None:
     """Return Kendall's τ_b between two rankings, over the models that both have scored."""
     from scorio.rank import kendall_tau_b
 
-    ranks = [
-        {line.model: line.rank for line in results.models if line.score is not None}
-        for results in (first, second)
-    ]
-    both = [model for model in ranks[0] if model in ranks[1]]
+    before, after = _scored(first), _scored(second)
+    both = [model for model in before if model in after]
     if len(both) < 2:
         return None
-    before, after = ([ranking[model] for model in both] for ranking in ranks)
-    return float(kendall_tau_b(before, after))
+    ranks = itemgetter(*both)
+    return float(kendall_tau_b(ranks(before), ranks(after)))
+
+
+def _scored(results: Results) -> dict[str, int]:
+    """Return the ranks of the models that have a score."""
+    return {line.model: line.rank for line in results.models if line.score is not None}
 
 
 def _line(results: Results, model: str) -> ModelResult:

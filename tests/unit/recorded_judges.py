@@ -144,7 +144,7 @@ async def _judged(case: Case, server: Server) -> list[str]:
 
 
 def resumed(built: Any, records: list[TrialRecord]) -> dict[str, Anchors]:
-    """Return the anchors that a run has which goes on from these trials."""
+    """Return the anchors of a run that is continued from these trials."""
     again = anchors_of(built.tasks, built.scorers, [one.name for one in built.config.models])
     with TemporaryDirectory() as place:
         with RunWriter.create(Path(place, "run"), meta={"name": "run"}) as writer:
